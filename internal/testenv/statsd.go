@@ -1,0 +1,114 @@
+package testenv
+
+import (
+	"bufio"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// StatsdSink is a statsd server (TCP) that remembers what it is told.
+type StatsdSink struct {
+	// Host and Port are where it listens.
+	Host, Port string
+
+	mu       sync.Mutex
+	counters map[string]int64
+	gauges   map[string]int64
+	lines    []string
+}
+
+// Statsd starts a sink.
+func Statsd(t testing.TB) *StatsdSink {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	s := &StatsdSink{Host: host, Port: port, counters: map[string]int64{}, gauges: map[string]int64{}}
+	var done sync.WaitGroup
+	var open sync.Map
+	done.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Store(c, nil)
+			done.Go(func() {
+				s.read(c)
+				open.Delete(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		open.Range(func(c, _ any) bool {
+			_ = c.(net.Conn).Close()
+			return true
+		})
+		done.Wait()
+	})
+	return s
+}
+
+func (s *StatsdSink) read(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	lines := bufio.NewScanner(c)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		s.take(lines.Text())
+	}
+}
+
+// take notes one line, "name:value|type".
+func (s *StatsdSink) take(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+	rest, kind, _ := cutLast(line, "|")
+	name, text, ok := cutLast(rest, ":")
+	value, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil {
+		return
+	}
+	switch kind {
+	case "c":
+		s.counters[name] += value
+	case "g":
+		s.gauges[name] = value
+	}
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// Counters returns the sum of each counter so far.
+func (s *StatsdSink) Counters() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.counters)
+}
+
+// Gauges returns the last value of each gauge.
+func (s *StatsdSink) Gauges() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.gauges)
+}
+
+// Lines returns everything that was received, in order.
+func (s *StatsdSink) Lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.lines...)
+}
