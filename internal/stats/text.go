@@ -1,0 +1,68 @@
+package stats
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// WriteText writes every counter, gauge and timer that has been used, since
+// the start of the process, one "name: value" per line, sorted. A timer is two
+// lines: <name>.count and <name>.total_ms.
+func (r *Registry) WriteText(w io.Writer) error {
+	r.flushMu.Lock() // OnFlush promises one caller at a time
+	r.update()
+	r.flushMu.Unlock()
+
+	values := make(map[string]int64)
+	r.sumSeries(values)
+	r.mu.RLock()
+	for name, c := range r.counters {
+		if v := c.Value(); v != 0 {
+			values[name] += int64(v)
+		}
+	}
+	for name, g := range r.gauges {
+		if g.used.Load() {
+			values[name] = g.Value()
+		}
+	}
+	for name, t := range r.timers {
+		if n := t.count.Load(); n != 0 {
+			values[name+".count"] = int64(n)
+			values[name+".total_ms"] = int64(t.micros.Load() / 1000)
+		}
+	}
+	r.mu.RUnlock()
+
+	b := bufio.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(b, "%s: %d\n", name, values[name])
+	}
+	return b.Flush()
+}
+
+// sumSeries adds rules and dynamic names. A key may be both permanent and
+// dynamic (a rule, and an override that spells the same); it is one line.
+func (r *Registry) sumSeries(values map[string]int64) {
+	all := append(r.dynRules.all(), r.dynNames.all()...)
+	r.leaving.mu.Lock()
+	all = append(all, r.leaving.list...)
+	r.leaving.mu.Unlock()
+	r.mu.RLock()
+	for _, e := range r.rules {
+		all = append(all, e)
+	}
+	r.mu.RUnlock()
+	var name []byte
+	for _, e := range all {
+		for i := range e.cells {
+			if v := e.cells[i].Value(); v != 0 {
+				name = e.appendName(name[:0], i)
+				values[string(name)] += int64(v)
+			}
+		}
+	}
+}
