@@ -52,8 +52,11 @@ func sameMinor(bin, version string) bool {
 
 // Envoy starts Envoy with a configuration (YAML, as text). Its admin
 // interface is moved to a free port; listeners with port_value 0 get a free
-// one too and are found in Listeners. Envoy ends with the test.
-func Envoy(t testing.TB, version string, config []byte) *EnvoyServer {
+// one too and are found in Listeners. merged is
+// further YAML, at most one text for each top-level key, that Envoy merges
+// into config as with --config-yaml: its lists are appended. Envoy ends with
+// the test.
+func Envoy(t testing.TB, version string, config []byte, merged ...[]byte) *EnvoyServer {
 	t.Helper()
 	bin := EnvoyBinary(t, version)
 	dir := t.TempDir()
@@ -62,9 +65,12 @@ func Envoy(t testing.TB, version string, config []byte) *EnvoyServer {
 		t.Fatal(err)
 	}
 	p := &process{name: "envoy " + version, path: bin, dir: dir, env: os.Environ()}
+	over := "admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}\n"
+	for _, m := range merged {
+		over += string(m) + "\n"
+	}
 	p.args = []string{
-		"-c", file, "--config-yaml",
-		"admin: {address: {socket_address: {address: 127.0.0.1, port_value: 0}}}",
+		"-c", file, "--config-yaml", over,
 		"--admin-address-path", admin, "--use-dynamic-base-id",
 		"--concurrency", "1", "--drain-time-s", "1", "--log-level", "warning",
 	}
