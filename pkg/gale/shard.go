@@ -1,0 +1,120 @@
+package gale
+
+import (
+	"sync"
+)
+
+// shardCount is a power of two; a full pass over one shard's keys holds its
+// lock for some microseconds with a million keys in all.
+const shardCount = 512
+
+// entry is one leased key. Its shard's lock guards it. Its size is counted:
+// a million of them fit in 300 MiB with their keys (BenchmarkMemory).
+type entry struct {
+	key        string
+	holder     Holder
+	demand     demand
+	waiters    chan struct{} // closed when an exchange lands; nil when nobody waits
+	prev, next *entry        // of its queue
+	limit      uint32        // the rule's limit when last charged
+	length     uint32        // the window's length in seconds
+	seen       tick          // when it was last charged
+	idle       uint16        // IdleReturn in tenths of a second, 0 for never
+	freq       uint8         // see queue
+	in         uint8         // which queue
+	perSecond  bool
+}
+
+// wake lets the waiting requests look again.
+func (e *entry) wake() {
+	if e.waiters != nil {
+		close(e.waiters)
+		e.waiters = nil
+	}
+}
+
+// shard is a part of the keys, with a lock of its own.
+type shard struct {
+	mu struct {
+		sync.Mutex
+		table  table
+		queues queues
+		counts counts
+	}
+	_ [64]byte // no false sharing with the neighbour's lock
+}
+
+// slot is a place of a table; entry is nil when it is free.
+type slot struct {
+	hash  uint64
+	entry *entry
+}
+
+// table finds entries by key: open addressing with linear probing, since the
+// hash is known already and a Go map would compute its own. At most three
+// quarters full. The zero value is empty.
+type table struct {
+	slots []slot
+	used  int
+}
+
+func (t *table) find(hash uint64, key []byte) *entry {
+	if t.used == 0 {
+		return nil
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i]
+		if s.entry == nil {
+			return nil
+		}
+		if s.hash == hash && s.entry.key == string(key) {
+			return s.entry
+		}
+	}
+}
+
+// insert adds an entry that is not in the table.
+func (t *table) insert(hash uint64, e *entry) {
+	if 4*(t.used+1) > 3*len(t.slots) {
+		old := t.slots
+		t.slots = make([]slot, max(8, 2*len(old)))
+		for _, s := range old {
+			if s.entry != nil {
+				t.place(s)
+			}
+		}
+	}
+	t.place(slot{hash, e})
+	t.used++
+}
+
+func (t *table) place(s slot) {
+	mask := uint64(len(t.slots) - 1)
+	i := s.hash & mask
+	for t.slots[i].entry != nil {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = s
+}
+
+// remove takes an entry out; what was pushed past its place moves back.
+func (t *table) remove(hash uint64, e *entry) {
+	mask := uint64(len(t.slots) - 1)
+	i := hash & mask
+	for t.slots[i].entry != e {
+		if t.slots[i].entry == nil {
+			return
+		}
+		i = (i + 1) & mask
+	}
+	t.used--
+	for j := (i + 1) & mask; t.slots[j].entry != nil; j = (j + 1) & mask {
+		// Slot j may move to i unless its home lies after i, cyclically.
+		if home := t.slots[j].hash & mask; (j-home)&mask >= (j-i)&mask {
+			t.slots[i] = t.slots[j]
+			i = j
+		}
+	}
+	t.slots[i] = slot{}
+}
