@@ -142,7 +142,7 @@ func (e *EnvoyServer) Log() string { return e.p.log.String() }
 
 // get returns the body of a page of the admin interface, "" if there is none.
 func (e *EnvoyServer) get(path string) string {
-	r, err := http.Get("http://" + e.Admin + path) //nolint:noctx // local, and the poll around it ends
+	r, err := http.Get("http://" + e.Admin + path)
 	if err != nil {
 		return ""
 	}

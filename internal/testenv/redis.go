@@ -171,7 +171,7 @@ func (s *RedisServer) do(t testing.TB, f func(redisRunner)) {
 // the test's name.
 func shortTempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gale")
+	dir, err := os.MkdirTemp("", "gale") //nolint:usetesting // t.TempDir's path is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
