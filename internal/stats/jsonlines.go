@@ -9,7 +9,7 @@ import (
 // NewJSONLines returns a sink that writes one JSON object per sample to w,
 // which is the standard error output where no other sink is chosen.
 func NewJSONLines(w io.Writer, extraTags map[string]string) Sink {
-	return &jsonLines{enc: json.NewEncoder(w), suffix: tagSuffix(extraTags)}
+	return &jsonLines{enc: json.NewEncoder(w), suffix: TagSuffix(extraTags)}
 }
 
 type jsonLines struct {

@@ -24,8 +24,8 @@ func cleanName(name string) string {
 
 func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == ':' || r == '|' }
 
-// tagSuffix is how tags travel in a statsd name: ".__key=value", by key.
-func tagSuffix(tags map[string]string) string {
+// TagSuffix returns how tags travel in a statsd name: ".__key=value", by key.
+func TagSuffix(tags map[string]string) string {
 	clean := strings.NewReplacer(".", "_", ":", "_", "|", "_", "\n", "_", "\r", "_")
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(tags)) {

@@ -19,7 +19,7 @@ type StatsdConfig struct {
 // lines, with the extra tags as a suffix of the name. It connects in the
 // background.
 func NewStatsd(c StatsdConfig) Sink {
-	return &statsd{conn: newLineConn(c.Network, c.Address, c.Log), suffix: tagSuffix(c.ExtraTags)}
+	return &statsd{conn: newLineConn(c.Network, c.Address, c.Log), suffix: TagSuffix(c.ExtraTags)}
 }
 
 type statsd struct {
