@@ -2,6 +2,7 @@ package stats
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -9,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"context"
 )
 
 // lines is a sink that keeps what a statsd server would be sent.

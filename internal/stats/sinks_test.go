@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gale-rls/gale-rls/internal/testenv"
 )
 
 // server collects what is sent to it over TCP or UDP.
@@ -90,16 +92,6 @@ func listenUDP(t *testing.T) *server {
 	return s
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("not within 15 s: %s", what)
-}
-
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func TestStatsdOverTCPAndUDP(t *testing.T) {
@@ -121,14 +113,14 @@ func TestStatsdOverTCPAndUDP(t *testing.T) {
 			})
 			r.Flush(sink)
 			want := "c.__env=a_b.__zone=eu_west:3|c\ng.__env=a_b.__zone=eu_west:4|g\nt.__env=a_b.__zone=eu_west:5|ms\n"
-			eventually(t, "the lines arrive", func() bool { return s.got() == want })
+			testenv.Eventually(t, 15*time.Second, "the lines arrive", func() bool { return s.got() == want })
 			r.Counter("last").Add(1)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := r.Run(ctx, sink, time.Hour, 5*time.Second); err != nil {
 				t.Error(err)
 			}
-			eventually(t, "the final flush arrives", func() bool { return strings.Contains(s.got(), "last.__env=a_b.__zone=eu_west:1|c\n") })
+			testenv.Eventually(t, 15*time.Second, "the final flush arrives", func() bool { return strings.Contains(s.got(), "last.__env=a_b.__zone=eu_west:1|c\n") })
 		})
 	}
 }
@@ -142,10 +134,10 @@ func TestStatsdWaitsForAServerThatComesLater(t *testing.T) {
 	r.Counter("early").Add(1)
 	r.Flush(sink)
 	later := listenTCP(t, first.address)
-	eventually(t, "the line that waited arrives", func() bool { return later.got() == "early:1|c\n" })
+	testenv.Eventually(t, 15*time.Second, "the line that waited arrives", func() bool { return later.got() == "early:1|c\n" })
 	later.close()
 	again := listenTCP(t, first.address)
-	eventually(t, "a line reaches the restarted server", func() bool {
+	testenv.Eventually(t, 15*time.Second, "a line reaches the restarted server", func() bool {
 		r.Counter("later").Add(1)
 		r.Flush(sink)
 		return strings.Contains(again.got(), "later:")
@@ -188,7 +180,7 @@ func TestUDPPacketsFitAFrame(t *testing.T) {
 	if err := c.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all lines arrive", func() bool { return len(s.got()) == 5000 })
+	testenv.Eventually(t, 15*time.Second, "all lines arrive", func() bool { return len(s.got()) == 5000 })
 	if d := c.dropped.Load(); d != 1 {
 		t.Errorf("%d lines were dropped, want the one that fits no packet", d)
 	}
@@ -211,7 +203,7 @@ func TestDogStatsd(t *testing.T) {
 	})
 	r.Flush(sink)
 	want := "rl.total_hits:2|c|#env:a_b_c,domain:dom,key:k_v,none:\nother:1|c|#env:a_b_c\nt:5|ms|@0.5|#env:a_b_c\n"
-	eventually(t, "the lines arrive", func() bool { return s.got() == want })
+	testenv.Eventually(t, 15*time.Second, "the lines arrive", func() bool { return s.got() == want })
 	if err := sink.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
