@@ -22,6 +22,8 @@ func rooms() []room {
 			"the only place that constructs things, so it knows everybody"},
 		{"integration", []string{everything},
 			"tests of the whole, from outside"},
+		{"integration/conformance", []string{"internal/testenv"},
+			"speaks to the binary as Envoy does, and knows nothing of its inside"},
 
 		{"pkg/rls", []string{"pkg/gale", "pkg/descriptors", "pkg/concurrency", "internal/stats"},
 			"the door asks an interface for decisions: it knows no store, no file, no environment"},
@@ -118,7 +120,7 @@ func longFiles() map[string]string {
 // testenv.Eventually instead.
 func realSleeps() map[string]string {
 	return map[string]string{
-		"integration/conformance_test.go": "recorded scenarios contain pauses",
+		"integration/conformance/conformance_test.go": "recorded scenarios contain pauses",
 	}
 }
 

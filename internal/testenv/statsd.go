@@ -19,6 +19,7 @@ type StatsdSink struct {
 	counters map[string]int64
 	gauges   map[string]int64
 	lines    []string
+	open     int
 }
 
 // Statsd starts a sink.
@@ -57,12 +58,28 @@ func Statsd(t testing.TB) *StatsdSink {
 }
 
 func (s *StatsdSink) read(c net.Conn) {
+	s.count(1)
+	defer s.count(-1)
 	defer func() { _ = c.Close() }()
 	lines := bufio.NewScanner(c)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		s.take(lines.Text())
 	}
+}
+
+func (s *StatsdSink) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+// Drained reports whether no connection is open: everything that an ended
+// process sent has then been read.
+func (s *StatsdSink) Drained() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open == 0
 }
 
 // take notes one line, "name:value|type".
