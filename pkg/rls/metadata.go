@@ -1,10 +1,6 @@
 package rls
 
 import (
-	"fmt"
-	"strings"
-
-	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -96,19 +92,4 @@ func freshValue(v any) *structpb.Value {
 	default:
 		return structpb.NewNullValue()
 	}
-}
-
-// overrideText is the limit as protobuf text, in one fixed spelling.
-func overrideText(limit *commonv3.RateLimitDescriptor_RateLimitOverride) string {
-	var parts []string
-	if n := limit.GetRequestsPerUnit(); n != 0 {
-		parts = append(parts, fmt.Sprintf("requests_per_unit:%d", n))
-	}
-	if u := limit.GetUnit(); u != 0 {
-		parts = append(parts, fmt.Sprintf("unit:%v", u))
-	}
-	if m := limit.GetUnitMultiplier(); m != nil {
-		parts = append(parts, fmt.Sprintf("unit_multiplier:{value:%d}", m.GetValue()))
-	}
-	return strings.Join(parts, " ")
 }

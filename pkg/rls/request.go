@@ -56,18 +56,6 @@ const (
 	outcomeCharged
 )
 
-// override is a limit that the request brought.
-type override struct {
-	requests   uint32
-	unit       descriptors.Unit
-	multiplier uint32 // 0 when not said, which means 1
-	window     int64  // seconds
-}
-
-// maxOverrideWindow bounds unit times multiplier: what is longer overflows
-// the store's times to live, and is a mistake in any case.
-const maxOverrideWindow = 100 * 31536000
-
 // What is larger than this is not kept for reuse, so that one absurd request
 // does not hold memory for ever.
 const (
@@ -133,27 +121,6 @@ func (c *call) readEntries(i int, d *commonv3.RateLimitDescriptor) error {
 		c.entries = append(c.entries, entry)
 	}
 	return nil
-}
-
-// readOverride validates the limit in a descriptor; why is empty if it is good.
-func readOverride(limit *commonv3.RateLimitDescriptor_RateLimitOverride) (o override, why string) {
-	if limit.GetUnit() < 1 || limit.GetUnit() > math.MaxUint8 ||
-		descriptors.Unit(limit.GetUnit()).Seconds() == 0 {
-		return o, fmt.Sprintf("limit.unit is %v; want SECOND, MINUTE, HOUR, DAY, WEEK (7), MONTH or YEAR", limit.GetUnit())
-	}
-	o = override{requests: limit.GetRequestsPerUnit(), unit: descriptors.Unit(limit.GetUnit())}
-	o.window = o.unit.Seconds()
-	if m := limit.GetUnitMultiplier(); m != nil {
-		if m.GetValue() == 0 {
-			return o, "limit.unit_multiplier is 0; want 1 or more, or none"
-		}
-		o.multiplier = m.GetValue()
-		if o.window > maxOverrideWindow/int64(o.multiplier) {
-			return o, fmt.Sprintf("limit.unit_multiplier is %d, and so many times %s is longer than 100 years", o.multiplier, o.unit)
-		}
-		o.window *= int64(o.multiplier)
-	}
-	return o, ""
 }
 
 func (c *call) applyOverride(s *Service, rules *ruleSet, it *item, domain string, o override, descriptorCount int) {
