@@ -175,6 +175,10 @@ type Request struct {
 	// Unenforced says that the request is not refused whatever the charges
 	// say (global SHADOW_MODE), so that all charges are counted.
 	Unenforced bool
+
+	// leased is what a leased decision remembers of itself. Reuse the Request
+	// and it costs no allocation.
+	leased leasedScratch
 }
 
 // Refused reports whether the decisions refuse the request: one limit is

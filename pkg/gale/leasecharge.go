@@ -1,9 +1,6 @@
 package gale
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // charge decides charge i of a request under its shard's lock. It returns
 // false when a lease must land first; then nothing was spent, the lease is on
@@ -30,18 +27,26 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 		l.lease(e, r.leased.hashes[i], c, k, Lack{Window: a.now.Unix() / c.Policy.Limit.Window}, iv, now, a)
 		return l.await(e, k, a)
 	}
-	answer := e.holder.Take(iv, now, t, &r.leased.paid[i])
+	var paid *Paid // one charge alone is never put back
+	if len(r.Charges) > 1 {
+		paid = &r.leased.paid[i]
+	}
+	answer := &a.answer
+	*answer = Answer{}
+	e.holder.take(iv, now, t, paid, answer)
 	if a.first {
 		e.demand.offer(c.Hits, answer.Window, now, sizesOf(c.Policy))
 	}
 	switch answer.Outcome {
 	case Spent:
-		r.leased.spent[i] = true
+		r.leased.spent[i] = paid != nil
 		sh.mu.counts.spent += c.Hits
 		sh.mu.counts.decisions[ReasonLocalCredit]++
 		d.Reason = ReasonLocalCredit
 		l.describe(e, d, iv, answer, t)
-		l.topUp(e, r.leased.hashes[i], c, k, iv, now, a)
+		if answer.Held < uint64(e.mark) || now.since(e.due) >= 0 {
+			l.topUp(e, r.leased.hashes[i], c, k, iv, now, a)
+		}
 		return true
 	case Denied:
 		l.deny(sh, e, d, iv, answer, t)
@@ -69,15 +74,19 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 }
 
 // deny fills a denial.
-func (l *leaser) deny(sh *shard, e *entry, d *Decision, iv Interval, answer Answer, t Terms) {
+func (l *leaser) deny(sh *shard, e *entry, d *Decision, iv Interval, answer *Answer, t Terms) {
 	sh.mu.counts.decisions[ReasonExhausted]++
 	d.Over, d.Reason = true, ReasonExhausted
 	l.describe(e, d, iv, answer, t)
 }
 
 // describe fills what a decision says beside its outcome.
-func (l *leaser) describe(e *entry, d *Decision, iv Interval, answer Answer, t Terms) {
-	d.Remaining, _ = e.holder.Remaining(answer.Window, t.Limit)
+func (l *leaser) describe(e *entry, d *Decision, iv Interval, answer *Answer, t Terms) {
+	if answer.Outcome == Spent {
+		d.Remaining = min(answer.Held+answer.Room, t.Limit)
+	} else {
+		d.Remaining, _ = e.holder.Remaining(answer.Window, t.Limit)
+	}
 	d.Reset = resetOf((answer.Window+1)*t.Length - iv.Earliest)
 	switch {
 	case d.Over:
@@ -96,11 +105,8 @@ func resetOf(micros int64) time.Duration {
 
 // unavailable answers a charge whose ledger could not be asked in time.
 func (l *leaser) unavailable(sh *shard, c *Charge, d *Decision, a *attempt) bool {
-	w := windowAt(a.now.Unix(), c.Policy.Limit)
-	key := strconv.AppendInt(append(make([]byte, 0, len(c.Key)+12), c.Key...), w.start, 10)
-	var ok bool
-	*d, ok = l.fallback.decide(c, key, w)
-	if !ok {
+	var err error
+	if *d, err = l.fallback.decideKeyless(c, a.now); err != nil {
 		a.err = errNoCredits
 		return true
 	}

@@ -85,6 +85,7 @@ type attempt struct {
 	link     *link
 	failures uint64
 	err      error
+	answer   Answer // of the charge at hand
 }
 
 func (a *attempt) add(k *link, t task) {
@@ -168,6 +169,10 @@ func (l *leaser) try(r *Request, a *attempt) bool {
 		if r.Charges[i].Policy.Mode == ModeLeased && !r.Charges[i].Refund {
 			settled = l.charge(r, i, a) && settled
 		}
+	}
+	if single >= 0 && a.tasks == nil { // nothing to undo, nothing to send
+		l.shards[single].mu.Unlock()
+		return settled
 	}
 	refused := r.Refused()
 	if !settled && refused {
@@ -260,7 +265,7 @@ func (l *leaser) putBack(r *Request) {
 
 // giveBack is the task that hands n credits of a window back.
 func giveBack(key string, length, window int64, n uint64) task {
-	return task{step: LeaseStep{Key: []byte(key), Length: length, Window: window, Return: n}}
+	return task{step: LeaseStep{Key: key, Length: length, Window: window, Return: n}}
 }
 
 func (l *leaser) hash(key string) uint64 { return maphash.String(l.seed, key) }

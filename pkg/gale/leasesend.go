@@ -37,7 +37,7 @@ func (l *leaser) lease(e *entry, hash uint64, c *Charge, k *link, lack Lack, iv 
 
 func (l *leaser) leaseTask(e *entry, hash uint64, c *Charge, w int64, need, want uint64) task {
 	return task{entry: e, hash: hash, step: LeaseStep{
-		Key: []byte(e.key), Length: c.Policy.Limit.Window, Window: w,
+		Key: e.key, Length: c.Policy.Limit.Window, Window: w,
 		Limit: c.Policy.Limit.Hits, Need: min(need, want), Want: want,
 		Taper: l.taper(), Replicated: c.Policy.Lease.Replicated,
 	}}
@@ -64,20 +64,23 @@ func (l *leaser) appetite(e *entry, c *Charge, k *link, lack Lack, iv Interval) 
 
 // topUp leases before the credits run out, and the first moments of the next
 // window before it begins, so that a hot key never waits. The shard's lock is
-// held.
+// held. It sets when to be called again.
 func (l *leaser) topUp(e *entry, hash uint64, c *Charge, k *link, iv Interval, now tick, a *attempt) {
-	if c.Policy.Lease.NoPrefetch {
-		return
-	}
 	limit, length := c.Policy.Limit.Hits, c.Policy.Limit.Window*microsPerSecond
 	lead := k.lead()
 	w := iv.Latest / length
-	left := (w+1)*length - iv.Earliest
+	untilAhead := max((w+1)*length-iv.Latest-lead, 0) / 1000
+	e.due, e.mark = now+tick(min(untilAhead, sliceMillis)), 0
+	if c.Policy.Lease.NoPrefetch || k.resting(now) {
+		return
+	}
+	low := e.demand.low((w+1)*length-iv.Earliest, lead)
+	e.mark = uint32(min(low, 1<<32-1))
 	held, room, idle := e.holder.level(w, limit)
-	if idle && room > 0 && held < e.demand.low(left, lead) && !k.resting(now) {
+	if idle && room > 0 && held < low {
 		l.lease(e, hash, c, k, Lack{Window: w, Need: 1}, iv, now, a)
 	}
-	if (w+1)*length-iv.Latest > lead || e.holder.find(w+1) != nil || k.resting(now) {
+	if untilAhead > 0 || e.holder.find(w+1) != nil {
 		return
 	}
 	n := min(e.demand.ahead(iv.Latest-iv.Earliest, lead), sizesOf(c.Policy).most, limit)

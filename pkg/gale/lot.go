@@ -72,28 +72,33 @@ func (l *lot) room(limit uint64) uint64 {
 }
 
 // spend takes hits credits of positions up to limit, lowest first, and notes
-// them in paid. The caller has checked that so many are held.
+// them in paid unless that is nil. The caller has checked that so many are
+// held.
 func (l *lot) spend(hits, limit uint64, paid *[maxSpans]span) (position uint64) {
 	if hits == 0 {
 		return 0
 	}
-	n := 0
+	emptied := false
 	for i := range l.spans {
 		s := &l.spans[i]
 		take := min(hits, s.usable(limit))
 		if take == 0 {
 			break
 		}
-		paid[n] = span{s.next, s.next + uint32(take) - 1}
-		position = uint64(paid[n].last)
-		n++
-		s.next += uint32(take)
+		position = uint64(s.next) + take - 1
+		if paid != nil {
+			paid[i] = span{s.next, uint32(position)}
+		}
+		emptied = emptied || position == uint64(s.last)
+		s.next = uint32(position) + 1 // 0 after the last position there is
 		hits -= take
 		if hits == 0 {
 			break
 		}
 	}
-	l.compact()
+	if emptied {
+		l.compact()
+	}
 	return position
 }
 

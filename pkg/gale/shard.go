@@ -19,6 +19,8 @@ type entry struct {
 	limit      uint32        // the rule's limit when last charged
 	length     uint32        // the window's length in seconds
 	seen       tick          // when it was last charged
+	mark       uint32        // below so many credits, look whether to top up
+	due        tick          // and from then on
 	idle       uint16        // IdleReturn in tenths of a second, 0 for never
 	freq       uint8         // see queue
 	in         uint8         // which queue
