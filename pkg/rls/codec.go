@@ -11,29 +11,36 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// requestCodec is grpc-go's protobuf codec, with errors that say which
-// descriptor cannot be read. Envoy passes on the bytes of HTTP headers, so that
-// text which is not UTF-8 does arrive.
+// incoming is a request on its way in: grpc-go decodes into it.
+type incoming struct {
+	req rlsv3.RateLimitRequest
+	// err is why the request cannot be read, an *invalidError.
+	err error
+}
+
+// requestCodec is grpc-go's protobuf codec, which can also decode an incoming.
+// A request that cannot be read is then no error to grpc-go, which would answer
+// INTERNAL by itself: the service answers it, and says which descriptor it is.
+// Envoy passes on the bytes of HTTP headers, so that text which is not UTF-8
+// does arrive.
 type requestCodec struct{ encoding.CodecV2 }
 
 func newRequestCodec() requestCodec { return requestCodec{encoding.GetCodecV2(proto.Name)} }
 
 func (c requestCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	err := c.CodecV2.Unmarshal(data, v)
-	if err == nil {
-		return nil
+	in, ok := v.(*incoming)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
 	}
-	if _, ok := v.(*rlsv3.RateLimitRequest); ok {
-		if why := findBadText(data.Materialize()); why != "" {
-			return fmt.Errorf("%s%s", unreadable, why)
+	if err := c.CodecV2.Unmarshal(data, &in.req); err != nil {
+		why := findBadText(data.Materialize())
+		if why == "" {
+			why = err.Error()
 		}
+		in.err = &invalidError{-1, "request cannot be read: " + why}
 	}
-	return fmt.Errorf("%s%w", unreadable, err)
+	return nil
 }
-
-// unreadable marks an error of requestCodec inside what grpc-go makes of it:
-// grpc-go keeps the text of a codec's error, not its type.
-const unreadable = "request cannot be read: "
 
 // Field numbers of RateLimitRequest, RateLimitDescriptor and its Entry.
 const (

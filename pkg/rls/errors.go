@@ -5,7 +5,6 @@ package rls
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -55,16 +54,4 @@ func (s *Service) fail(err error) error {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	return status.Error(codes.Unknown, err.Error())
-}
-
-// failDecode is fail for a request that never became one. grpc-go calls
-// INTERNAL what its codec cannot read, but it is the client's. Other errors (a
-// message that is too large, a stream that ended) are as they were.
-func (s *Service) failDecode(err error) error {
-	st, _ := status.FromError(err)
-	_, why, ours := strings.Cut(st.Message(), unreadable)
-	if !ours || st.Code() != codes.Internal {
-		return err
-	}
-	return s.fail(&invalidError{-1, unreadable + why})
 }

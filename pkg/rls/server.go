@@ -70,8 +70,8 @@ func NewGRPCServer(s *Service, h *Health, r *stats.Registry, c ServerConfig) *gr
 	return server
 }
 
-// serviceDesc is the service with a handler of ours, for the errors of
-// requests that cannot be read: those never reach the Service.
+// serviceDesc is the service with a handler of ours, which decodes into an
+// incoming.
 func serviceDesc() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
@@ -82,19 +82,22 @@ func serviceDesc() *grpc.ServiceDesc {
 }
 
 func handleShouldRateLimit(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	in := new(incoming)
+	if err := decode(in); err != nil {
+		return nil, err // of the stream: it ended, or the message is too large
+	}
 	service := srv.(*Service)
 	call := func(ctx context.Context, req any) (any, error) {
+		if in.err != nil {
+			return nil, service.fail(in.err)
+		}
 		return service.ShouldRateLimit(ctx, req.(*rlsv3.RateLimitRequest))
 	}
-	req := new(rlsv3.RateLimitRequest)
-	if err := decode(req); err != nil {
-		return nil, service.failDecode(err)
-	}
 	if interceptor == nil {
-		return call(ctx, req)
+		return call(ctx, &in.req)
 	}
 	info := &grpc.UnaryServerInfo{Server: srv, FullMethod: rlsv3.RateLimitService_ShouldRateLimit_FullMethodName}
-	return interceptor(ctx, req, info, call)
+	return interceptor(ctx, &in.req, info, call)
 }
 
 // methodStats counts the calls of one method.
