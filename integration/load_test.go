@@ -1,0 +1,174 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// load sends requests at a constant rate, whether or not earlier ones have
+// been answered, and keeps when each was answered.
+type load struct {
+	wire     *wire
+	frames   [][]byte // sent in turn
+	rate     int      // per second
+	deadline time.Duration
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	answers []answer
+}
+
+// answer is one request of a load.
+type answer struct {
+	sent time.Time
+	took time.Duration
+	code string // of gRPC; "" when there was none
+	err  error
+}
+
+// loadTick is how often a load looks how many requests are due: at 1,000/s
+// it sends five at a time.
+const loadTick = 5 * time.Millisecond
+
+// maxBurst bounds what is sent at once after the test itself was held up:
+// that would measure the client's burst and not the server.
+const maxBurst = 25
+
+func (l *load) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.done.Go(func() {
+		tick := time.NewTicker(loadTick)
+		defer tick.Stop()
+		last, n := time.Now(), 0
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-tick.C:
+				due := int(now.Sub(last).Seconds() * float64(l.rate))
+				last = last.Add(time.Duration(due) * time.Second / time.Duration(l.rate))
+				for range min(due, maxBurst) {
+					n++
+					f := l.frames[n%len(l.frames)]
+					l.done.Go(func() { l.send(f) })
+				}
+			}
+		}
+	})
+}
+
+func (l *load) send(frame []byte) {
+	a := answer{sent: time.Now()}
+	a.code, a.took, a.err = l.wire.ask(frame, l.deadline)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answers = append(l.answers, a)
+}
+
+// stop waits for the requests under way.
+func (l *load) stop() {
+	l.cancel()
+	l.done.Wait()
+}
+
+// between returns the answers of requests that were sent in [from, to).
+func (l *load) between(from, to time.Time) answers {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all answers
+	for _, a := range l.answers {
+		if !a.sent.Before(from) && a.sent.Before(to) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+type answers []answer
+
+// String is the count, the rate's share, the codes and the latencies.
+func (all answers) String() string {
+	if len(all) == 0 {
+		return "none"
+	}
+	codes := map[string]int{}
+	took := make([]time.Duration, len(all))
+	for i, a := range all {
+		codes[a.name()]++
+		took[i] = a.took
+	}
+	slices.Sort(took)
+	at := func(share float64) time.Duration {
+		return took[min(len(took)-1, int(share*float64(len(took))))].Round(10 * time.Microsecond)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d answers; p50 %v, p99 %v, p99.9 %v, max %v; codes", len(all), at(.5), at(.99), at(.999), at(1))
+	for _, c := range slices.Sorted(maps.Keys(codes)) {
+		fmt.Fprintf(&b, " %s:%d", c, codes[c])
+	}
+	return b.String()
+}
+
+// name is how the answer is counted.
+func (a answer) name() string {
+	switch {
+	case a.err != nil:
+		return "none"
+	case a.code == "0":
+		return "OK"
+	case a.code == "2":
+		return "UNKNOWN"
+	default:
+		return "code" + a.code
+	}
+}
+
+// noiseStep is the length of the time slots in which noise is kept.
+const noiseStep = 100 * time.Millisecond
+
+// noise is how late answers come that cost nothing, by slot of time: what
+// the machine, the network stack and this client add to every latency.
+type noise map[int64]time.Duration
+
+// noiseOf takes it from a load on a server that answers at once.
+func noiseOf(all answers) noise {
+	n := noise{}
+	for _, a := range all {
+		for s := slot(a.sent); s <= slot(a.sent.Add(a.took)); s++ {
+			n[s] = max(n[s], a.took)
+		}
+	}
+	return n
+}
+
+func slot(t time.Time) int64 { return t.UnixNano() / int64(noiseStep) }
+
+// late returns the answers that came more than allowed after their deadline:
+// all of them, and those that noise at the same moment does not explain.
+func (all answers) late(deadline, allowed time.Duration, n noise) (raw, net answers) {
+	for _, a := range all {
+		over := a.took - deadline - allowed
+		if a.err == nil && over <= 0 {
+			continue
+		}
+		raw = append(raw, a)
+		var excuse time.Duration
+		for s := slot(a.sent) - 1; s <= slot(a.sent.Add(a.took))+1; s++ {
+			excuse = max(excuse, n[s])
+		}
+		if a.err != nil || over > excuse {
+			net = append(net, a)
+		}
+	}
+	return raw, net
+}

@@ -1,0 +1,297 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+
+	"github.com/gale-rls/gale-rls/internal/testenv"
+)
+
+// What must hold while Redis is away, and after.
+const (
+	faultRate    = 1000             // requests per second
+	faultLasts   = 60 * time.Second // Redis is away
+	warmUp       = 5 * time.Second  // of the same load, before
+	afterglow    = 5 * time.Second  // of the same load, after
+	allowedLate  = 5 * time.Millisecond
+	allowedGrown = 20 << 20 // bytes of resident memory
+	backWithin   = 2 * time.Second
+)
+
+const faultRules = `
+domain: fault
+descriptors:
+- key: busy
+  rate_limit: {unit: hour, requests_per_unit: 4000000000}
+- key: spent
+  rate_limit: {unit: hour, requests_per_unit: 5}
+`
+
+// TestRedisFault puts 1,000 requests/s on gale-rls, takes Redis away for a
+// minute and gives it back. Each variant has its own Redis and gale-rls; they
+// run side by side.
+//
+// Latency is measured at the client, from before the request is written until
+// its whole answer is there, by a client that tells the server the deadline
+// and does not give up at it. That includes what the machine and the client
+// add. A server that answers at once is measured alongside, with the same
+// client, and an answer counts as late when it came later than deadline plus
+// 5 ms by more than the slowest of those in the same tenths of a second.
+// Both numbers are printed, with and without that excuse.
+func TestRedisFault(t *testing.T) {
+	pause, kill := (*testenv.RedisServer).Pause, (*testenv.RedisServer).Kill
+	resume, restart := (*testenv.RedisServer).Resume, (*testenv.RedisServer).Restart
+	for _, v := range []redisFault{
+		{name: "paused, deadline 20ms", deadline: 20 * time.Millisecond, away: pause, back: resume, keeps: true},
+		{name: "paused, deadline 250ms", deadline: 250 * time.Millisecond, away: pause, back: resume, keeps: true},
+		{name: "killed, deadline 20ms", deadline: 20 * time.Millisecond, away: kill, back: restart},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			v.run(t)
+		})
+	}
+}
+
+// redisFault is one way for Redis to be away.
+type redisFault struct {
+	name       string
+	deadline   time.Duration
+	away, back func(*testenv.RedisServer, testing.TB)
+	keeps      bool // what was counted is there again
+}
+
+// faultedGale is what one variant runs.
+type faultedGale struct {
+	redis   *testenv.RedisServer
+	gale    *testenv.GaleServer
+	rls     rlsv3.RateLimitServiceClient
+	load    *load
+	control *load
+	spent   string // a key of rule "spent" that is over its limit
+}
+
+func (v redisFault) run(t *testing.T) {
+	needOfHour(t, warmUp+faultLasts+afterglow+20*time.Second)
+	f := v.start(t)
+	p := f.watch(t)
+	from := time.Now()
+	testenv.Eventually(t, 2*warmUp, "the warm-up", func() bool { return time.Since(from) > warmUp })
+	calm := p.newest()
+
+	gone := time.Now()
+	v.away(f.redis, t)
+	testenv.Eventually(t, faultLasts+time.Second, "the fault's end", func() bool { return time.Since(gone) > faultLasts })
+	v.back(f.redis, t)
+	back := time.Now()
+	enforced := v.enforced(t, f, back)
+	testenv.Eventually(t, 2*afterglow, "the load after the fault", func() bool { return time.Since(back) > afterglow })
+	f.load.stop()
+	f.control.stop()
+	end := time.Now()
+	worst := p.stop()
+
+	n := noiseOf(f.control.between(from, end))
+	t.Logf("before:  %v", f.load.between(from, gone))
+	t.Logf("during:  %v", f.load.between(gone, back))
+	t.Logf("after:   %v", f.load.between(back, end))
+	t.Logf("control: %v", f.control.between(from, end))
+	v.check(t, f, n, gone, back, end)
+	t.Logf("memory:  %.1f MiB before, %.1f MiB at most", mib(calm.resident), mib(worst.resident))
+	t.Logf("goroutines: %d before, %d at most", calm.goroutines, worst.goroutines)
+	t.Logf("enforcement is back %v after Redis", enforced.Round(time.Millisecond))
+	if grown := worst.resident - calm.resident; grown >= allowedGrown {
+		t.Errorf("resident memory grew by %.1f MiB, want less than 20", mib(grown))
+	}
+	// Each request that waits for its deadline is a goroutine or two.
+	waiting := int(v.deadline.Seconds() * faultRate)
+	if bound := calm.goroutines + 3*waiting + 100; worst.goroutines > bound {
+		t.Errorf("%d goroutines, want at most %d", worst.goroutines, bound)
+	}
+	if enforced > backWithin {
+		t.Errorf("enforcement is back after %v, want %v", enforced, backWithin)
+	}
+}
+
+// start starts Redis, gale-rls, and the loads, and waits until limits hold.
+func (v redisFault) start(t *testing.T) *faultedGale {
+	t.Helper()
+	f := &faultedGale{redis: testenv.Redis(t), spent: unique("spent")}
+	if !f.redis.Owned() {
+		testenv.Missing(t, "a Redis of its own", "unset GALE_TEST_REDIS")
+	}
+	f.gale = testenv.Gale(t, testenv.GaleOptions{
+		Rules: map[string]string{"fault.yaml": faultRules}, Redis: f.redis,
+	})
+	f.rls = dial(t, f.gale.GRPC)
+	testenv.Eventually(t, 20*time.Second, "the limit to hold", func() bool {
+		s, err := ask(f.rls, "fault", 1, "spent", f.spent)
+		return err == nil && s.GetCode() == rlsv3.RateLimitResponse_OVER_LIMIT
+	})
+	frames := make([][]byte, 1000)
+	for i := range frames {
+		frames[i] = frame(t, "fault", "busy", fmt.Sprintf("key-%d", i))
+	}
+	f.load = &load{wire: newWire(t, f.gale.GRPC), frames: frames, rate: faultRate, deadline: v.deadline}
+	f.control = &load{wire: newWire(t, idleRLS(t)), frames: frames, rate: faultRate / 5, deadline: v.deadline}
+	f.load.start()
+	f.control.start()
+	return f
+}
+
+// check holds every answer from the fault's start on against its deadline.
+func (v redisFault) check(t *testing.T, f *faultedGale, n noise, gone, back, end time.Time) {
+	t.Helper()
+	all := f.load.between(gone, end)
+	if want := int(end.Sub(gone).Seconds() * faultRate * 0.9); len(all) < want {
+		t.Errorf("only %d requests were sent, want at least %d: this machine is too busy", len(all), want)
+	}
+	raw, late := all.late(v.deadline, allowedLate, n)
+	t.Logf("later than deadline + 5ms: %d of %d, of which %d beyond the noise of the moment", len(raw), len(all), len(late))
+	for i, a := range late {
+		if i == 5 {
+			break
+		}
+		t.Errorf("request at %v: %s after %v (%v)", a.sent.Sub(gone).Round(time.Millisecond), a.name(), a.took, a.err)
+	}
+	// One deadline after Redis went, nothing is counted any more, and no rule
+	// says to answer without.
+	for _, a := range f.load.between(gone.Add(v.deadline+100*time.Millisecond), back.Add(-v.deadline)) {
+		if a.name() != "UNKNOWN" {
+			t.Errorf("request at %v: %s, want UNKNOWN while Redis is away", a.sent.Sub(gone).Round(time.Millisecond), a.name())
+			break
+		}
+	}
+}
+
+// enforced polls until a limit is held again, and returns how long it took.
+func (v redisFault) enforced(t *testing.T, f *faultedGale, back time.Time) time.Duration {
+	t.Helper()
+	key, hits := f.spent, uint64(1)
+	if !v.keeps {
+		key, hits = unique("again"), 6 // over at once
+	}
+	testenv.Eventually(t, 20*time.Second, "the limit to hold again", func() bool {
+		s, err := ask(f.rls, "fault", hits, "spent", key)
+		return err == nil && s.GetCode() == rlsv3.RateLimitResponse_OVER_LIMIT
+	})
+	return time.Since(back)
+}
+
+// idleRLS is a server that answers OK to everything, at once; it returns its
+// address.
+func idleRLS(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	rlsv3.RegisterRateLimitServiceServer(s, idle{})
+	go func() { _ = s.Serve(l) }() // ends with Stop
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}
+
+type idle struct {
+	rlsv3.UnimplementedRateLimitServiceServer
+}
+
+func (idle) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+	return &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}, nil
+}
+
+// size is how large a process is.
+type size struct {
+	resident   int64 // bytes
+	goroutines int
+}
+
+// sizes follows a process's size.
+type sizes struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	last   chan size // holds the newest
+	most   size      // read after done
+}
+
+// watch follows the size of gale-rls until stop.
+func (f *faultedGale) watch(t *testing.T) *sizes {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &sizes{cancel: cancel, done: make(chan struct{}), last: make(chan size, 1)}
+	pid := f.gale.PID()
+	first := size{resident(t, pid), goroutines(t, f.gale)}
+	p.last <- first
+	go func() {
+		defer close(p.done)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			s := size{resident(t, pid), goroutines(t, f.gale)}
+			<-p.last
+			p.last <- s
+			p.most.resident = max(p.most.resident, s.resident)
+			p.most.goroutines = max(p.most.goroutines, s.goroutines)
+		}
+	}()
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+func (p *sizes) newest() size {
+	s := <-p.last
+	p.last <- s
+	return s
+}
+
+func (p *sizes) stop() size {
+	p.cancel()
+	<-p.done
+	return p.most
+}
+
+// resident is a process's resident memory, in bytes.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Errorf("resident memory: %v", err)
+		return 0
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(b))[1], 10, 64)
+	if err != nil {
+		t.Errorf("resident memory: %v", err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// goroutines is the number of goroutines of gale-rls: the first line of the
+// profile is "goroutine profile: total 42".
+func goroutines(t *testing.T, g *testenv.GaleServer) int {
+	t.Helper()
+	head, _, _ := strings.Cut(page(t, "http://"+g.Debug+"/debug/pprof/goroutine?debug=1"), "\n")
+	n, err := strconv.Atoi(strings.TrimPrefix(head, "goroutine profile: total "))
+	if err != nil {
+		t.Errorf("goroutine profile: %v", err)
+	}
+	return n
+}
+
+func mib(b int64) float64 { return float64(b) / (1 << 20) }
