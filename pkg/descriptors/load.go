@@ -6,9 +6,11 @@ import (
 )
 
 // File is a rule file. Name is what errors call it, such as "basic.yaml".
+// One that could not be read has Err, and counts as a file with a defect.
 type File struct {
 	Name string
 	Data []byte
+	Err  error
 }
 
 // Options are what the process says about all rules.

@@ -53,6 +53,11 @@ type decoder struct{ *report }
 func decode(f File) (*fileSpec, Errors) {
 	r := &report{file: f.Name}
 	spec := &fileSpec{file: f}
+	if f.Err != nil {
+		r.add(place{}, "", "error loading config file: %s", f.Err)
+		spec.bad = true
+		return spec, r.errors
+	}
 	root := parse(f.Data, r)
 	switch {
 	case root == nil || root.broken:
