@@ -24,17 +24,17 @@ func (c *call) countArrivals() {
 	}
 }
 
-func (c *call) countDecisions(nearLimitRatio float32) {
+func (c *call) countDecisions(s *Service) {
 	for i := range c.items {
 		it := &c.items[i]
 		if it.outcome != outcomeCharged {
 			continue
 		}
-		charge := &c.request.Charges[it.charge]
-		if charge.Refund {
-			continue
+		charge, decision := &c.request.Charges[it.charge], &c.request.Decisions[it.charge]
+		s.decisions.add(charge.Policy.Mode, decision)
+		if !charge.Refund {
+			countDecision(it.counters, charge, decision, s.config.NearLimitRatio)
 		}
-		countDecision(it.counters, charge, &c.request.Decisions[it.charge], nearLimitRatio)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
 
 	"github.com/gale-rls/gale-rls/internal/invariants"
 	"github.com/gale-rls/gale-rls/internal/stats"
@@ -84,6 +85,32 @@ func BenchmarkShouldRateLimit(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkServer is a request through grpc-go, over memory: what the door
+// costs beside what grpc-go costs.
+func BenchmarkServer(b *testing.B) {
+	floor := grpc.NewServer()
+	rlsv3.RegisterRateLimitServiceServer(floor, doNothing{})
+	registry := stats.New(stats.Options{})
+	door := NewGRPCServer(benchService(b, Config{NearLimitRatio: 0.8}), NewHealth(false), registry, ServerConfig{})
+	for _, bc := range []struct {
+		name   string
+		server *grpc.Server
+	}{{"floor", floor}, {"gale", door}} {
+		client := rlsv3.NewRateLimitServiceClient(serve(b, bc.server))
+		for _, n := range []int{1, 10} {
+			req := benchRequest(b, n, "")
+			b.Run(fmt.Sprintf("%s/descriptors=%d", bc.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := client.ShouldRateLimit(context.Background(), req); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

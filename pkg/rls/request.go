@@ -265,10 +265,7 @@ func (c *call) reset() bool {
 // name is the caller's, so that the counter lives in the bounded set.
 func (c *call) countUnknownDomain(s *Service, domain string, n int) {
 	c.name = append(c.name[:0], rulePrefix...)
-	c.name = descriptors.AppendOverrideStatName(c.name, domain, nil)
-	if c.name[len(c.name)-1] != '.' {
-		c.name = append(c.name, '.')
-	}
+	c.name = descriptors.AppendOverrideStatName(c.name, domain, nil) // without entries: the clean domain, and a dot
 	c.name = append(c.name, "domain_not_found"...)
 	s.stats.Dynamic(c.name).Add(uint64(n))
 }

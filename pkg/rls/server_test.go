@@ -34,7 +34,11 @@ func rawCall(c *grpc.ClientConn, wire []byte) error {
 // startServer serves over memory and returns a connection to it.
 func startServer(t testing.TB, s *Service, h *Health, registry *stats.Registry, c ServerConfig) *grpc.ClientConn {
 	t.Helper()
-	server := NewGRPCServer(s, h, registry, c)
+	return serve(t, NewGRPCServer(s, h, registry, c))
+}
+
+func serve(t testing.TB, server *grpc.Server) *grpc.ClientConn {
+	t.Helper()
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)

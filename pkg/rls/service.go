@@ -38,6 +38,8 @@ type Service struct {
 	rules   atomic.Pointer[ruleSet]
 	calls   sync.Pool // of *call
 
+	decisions decisionCounts
+
 	serviceErrors, storeErrors, globalShadow *stats.Counter
 }
 
@@ -89,7 +91,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *rlsv3.RateLimitReque
 		if err := s.decider.Decide(ctx, &c.request); err != nil {
 			return nil, s.fail(&storeError{err})
 		}
-		c.countDecisions(s.config.NearLimitRatio)
+		c.countDecisions(s)
 	}
 	return c.answer(s, req), nil
 }

@@ -167,7 +167,7 @@ descriptors:
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			for range 200 {
+			for range 50 {
 				s.SetRules(load(t, rules))
 				response, err := s.ShouldRateLimit(t.Context(), both)
 				if err != nil || len(response.GetStatuses()) != 2 {
