@@ -242,7 +242,7 @@ func (h *Holder) victim(w int64, iv Interval, length int64) *lot {
 		switch {
 		case l.pending:
 			continue
-		case l.window == 0 && l.checked == 0:
+		case l.checked == 0 && l.spans[0].next == 0: // unused, or its only lease failed
 			r = 4
 		case l.window < first:
 			r = 3

@@ -43,8 +43,12 @@ func drift(elapsed int64) int64 {
 // Observe adds the bracket of one exchange. Exchanges may arrive in any
 // order. A bracket that does not fit what was known (the store's clock
 // stepped, or another node answers) restarts the clock from it alone, and
-// restarted is true.
+// restarted is true. An exchange during which the machine slept brackets
+// nothing, and changes nothing: the monotonic clock stood still in it.
 func (c StoreClock) Observe(sent, received Instant, storeMicros int64) (next StoreClock, restarted bool) {
+	if !agree(sent, received) {
+		return c, false
+	}
 	within := drift(received.Mono - sent.Mono)
 	// The store's time is truncated to microseconds, so the true one is up to
 	// one microsecond later.
@@ -91,9 +95,12 @@ func (c *StoreClock) At(now Instant) (iv Interval, ok bool) {
 
 // trusts reports whether wall and monotonic clock agree since the last
 // exchange.
-func (c *StoreClock) trusts(now Instant) bool {
-	mono := now.Mono - c.at.Mono
-	apart := (now.Wall - c.at.Wall) - mono
+func (c *StoreClock) trusts(now Instant) bool { return agree(c.at, now) }
+
+// agree reports whether wall and monotonic clock moved alike from a to b.
+func agree(a, b Instant) bool {
+	mono := b.Mono - a.Mono
+	apart := (b.Wall - a.Wall) - mono
 	slack := wallSlack + drift(mono)
 	return apart <= slack && apart >= -slack
 }
