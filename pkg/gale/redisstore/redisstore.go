@@ -38,6 +38,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	redis.SetLogger(quiet{}) // its news are those of Ready and of errors
 	d := newDialer(&s)
 	client := redis.NewClient(&redis.Options{
 		Network:  s.Network,
@@ -67,6 +68,11 @@ func New(c Config) (*Store, error) {
 	store.start()
 	return store, nil
 }
+
+// quiet is the driver's log. The driver has one for the process.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // extraConns are for the ping and for replicated leases.
 const extraConns = 2

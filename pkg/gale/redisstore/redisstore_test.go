@@ -17,17 +17,8 @@ func open(t *testing.T, c redisstore.Config) *redisstore.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	eventually(t, 5*time.Second, func() bool { return s.Ready() == nil })
+	testenv.Eventually(t, 5*time.Second, "the server", func() bool { return s.Ready() == nil })
 	return s
-}
-
-func eventually(t *testing.T, within time.Duration, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(within); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v", within)
-		}
-	}
 }
 
 func TestStore(t *testing.T) {
@@ -40,7 +31,7 @@ func TestStore(t *testing.T) {
 func TestStoreOnAUnixSocket(t *testing.T) {
 	server := testenv.Redis(t)
 	if server.Socket == "" {
-		t.Skip("the server has no unix socket")
+		testenv.Missing(t, "a Redis on a unix socket", "install redis-server")
 	}
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		return storetest.Harness{Store: open(t, redisstore.Config{

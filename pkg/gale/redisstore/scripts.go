@@ -88,7 +88,7 @@ func (p *pipeline) call(ctx context.Context, s *script, keys []string, args ...a
 // that the server did not know are sent once more as text: they have not been
 // executed. That takes a second round trip, once after the server forgot.
 func (p *pipeline) exec(ctx context.Context) {
-	_, _ = p.Exec(ctx) // errors are those of the commands
+	p.roundTrip(ctx)
 	unknown := false
 	for _, c := range p.calls {
 		if redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") {
@@ -102,7 +102,29 @@ func (p *pipeline) exec(ctx context.Context) {
 	for _, w := range p.waits { // the first was about nothing
 		w.cmd = p.Do(ctx, "WAIT", 1, w.millis)
 	}
-	_, _ = p.Exec(ctx)
+	p.roundTrip(ctx)
+}
+
+var errNoReply = errors.New("no reply")
+
+// roundTrip sends the commands and reads their replies. A command that was
+// not replied to has an error, whatever happened: the driver leaves commands
+// as they are when a connection could not be authenticated, and then 0 would
+// look like the counter.
+func (p *pipeline) roundTrip(ctx context.Context) {
+	commands := p.Cmds()
+	for _, c := range commands {
+		c.SetErr(errNoReply)
+	}
+	_, err := p.Exec(ctx)
+	if err == nil {
+		return
+	}
+	for _, c := range commands {
+		if errors.Is(c.Err(), errNoReply) {
+			c.SetErr(err)
+		}
+	}
 }
 
 // loadScripts tells the scripts to a new connection's server, so that the
