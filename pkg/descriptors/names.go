@@ -123,8 +123,15 @@ func (n *node) appendSegment(dst []byte, e *Entry) []byte {
 }
 
 // sharedBy tells whether the level's counter is shared for an entry that took
-// this node: sharing is of the wildcard, not of the key alone.
-func (n *node) sharedBy(e *Entry) bool { return n.share && !n.byKey(e) }
+// this node: sharing is of the wildcard, not of the key alone, and not of the
+// value that is the pattern itself.
+func (n *node) sharedBy(e *Entry) bool { return n.share && !n.exactly(e) && !n.byKey(e) }
+
+// exactly tells whether the entry's joined key and value are the node's.
+func (n *node) exactly(e *Entry) bool {
+	rest, ok := strings.CutPrefix(n.final, e.Key)
+	return ok && len(rest) == len(e.Value)+1 && rest[0] == '_' && rest[1:] == e.Value
+}
 
 // byKey tells whether an entry that took this node did so by its key alone.
 // Had the joined key and value been the node's, or fitted its pattern, that
