@@ -145,11 +145,12 @@ type RedisNode struct {
 	Auth         string // password, or user:password
 	TLS          bool
 	PoolSize     int
-	// DialTimeout bounds connecting.
-	DialTimeout time.Duration
-	// OnEmpty is what a request does when all connections are in use: WAIT,
-	// CREATE or ERROR.
-	OnEmpty string
+	// Timeout bounds connecting, and each operation.
+	Timeout time.Duration
+	// PipelineWindow is how long is waited for more to send at once;
+	// PipelineLimit bounds that, 0 is the store's default.
+	PipelineWindow time.Duration
+	PipelineLimit  int
 }
 
 // Lifecycle is start and end.

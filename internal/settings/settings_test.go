@@ -182,7 +182,8 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestNotices(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"TRACING_ENABLED=true", "TRACING_ENABLED is set and has no effect here: tracing is not supported yet."},
-		{"REDIS_PIPELINE_LIMIT=5", "REDIS_PIPELINE_LIMIT is set and has no effect here"},
+		{"REDIS_CLUSTER_PIPELINE_PARALLELISM=5", "REDIS_CLUSTER_PIPELINE_PARALLELISM is set and has no effect here"},
+		{"REDIS_URL=x:1 REDIS_POOL_ON_EMPTY_BEHAVIOR=create", "REDIS_POOL_ON_EMPTY_BEHAVIOR=CREATE has no effect here"},
 		{"REDIS_AUTH=x", "REDIS_AUTH has no effect: REDIS_URL is not set"},
 		{"REDIS_POOLSIZE=5", "REDIS_POOLSIZE is set and is no setting; did you mean REDIS_POOL_SIZE?"},
 		{"GRPC_SERVER_TLS_CERT=/x", "the gRPC door is plain text"},

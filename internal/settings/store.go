@@ -37,10 +37,13 @@ func (r *reader) redis(s *Settings) {
 	c := &s.Redis
 	opTimeout := r.redisNode(&c.Main, "REDIS_", mainSocket, "")
 	if opTimeout {
-		s.Counting.OpTimeout = c.Main.DialTimeout
+		s.Counting.OpTimeout = c.Main.Timeout
 	}
 	r.boolean(&c.UsePerSecond, "REDIS_PERSECOND", false, "Count limits per second in a Redis of their own, set by REDIS_PERSECOND_….")
-	r.redisNode(&c.PerSecond, "REDIS_PERSECOND_", perSecondSocket, " of the Redis for limits per second")
+	perSecond := r.redisNode(&c.PerSecond, "REDIS_PERSECOND_", perSecondSocket, " of the Redis for limits per second")
+	if c.UsePerSecond && perSecond {
+		s.Counting.OpTimeout = max(c.Main.Timeout, c.PerSecond.Timeout)
+	}
 	r.text(&c.ClientCert, "REDIS_TLS_CLIENT_CERT", "", "Client certificate, PEM.")
 	r.text(&c.ClientKey, "REDIS_TLS_CLIENT_KEY", "", "Its key, PEM.")
 	r.text(&c.CACert, "REDIS_TLS_CACERT", "", "CA of the server, PEM, besides those of the system.")
@@ -74,14 +77,26 @@ func (r *reader) redisNode(n *RedisNode, prefix, socket, of string) (timeoutSet 
 	r.text(&n.Auth, prefix+"AUTH", "", "`password` or `user:password`"+of+".")
 	r.boolean(&n.TLS, prefix+"TLS", false, "Connect with TLS.")
 	r.integer(&n.PoolSize, prefix+"POOL_SIZE", 10, 0, 100_000, "Connections"+of+"; 0 is the library's default.")
-	r.duration(&n.DialTimeout, prefix+"TIMEOUT", 10*time.Second, time.Millisecond, "Bounds connecting, and, if set, every operation (1s if not); a request's own deadline comes first.")
-	r.choice(&n.OnEmpty, prefix+"POOL_ON_EMPTY_BEHAVIOR", "WAIT", []string{"WAIT", "CREATE", "ERROR"}, "What a request does when all connections are in use: wait within its deadline, open one more, or fail at once.")
+	r.duration(&n.Timeout, prefix+"TIMEOUT", time.Second, time.Millisecond, "Bounds connecting and every operation"+of+"; a request's own deadline comes first.")
+	r.duration(&n.PipelineWindow, prefix+"PIPELINE_WINDOW", 0, 0, "Time to wait for more to send in one pipeline; 0 sends what came while the connection was busy.")
+	r.integer(&n.PipelineLimit, prefix+"PIPELINE_LIMIT", 0, 0, 1_000_000, "Commands in one pipeline; 0 is 1024.")
+	r.onEmpty(prefix + "POOL_ON_EMPTY_BEHAVIOR")
 	r.noEffect(prefix+"POOL_ON_EMPTY_WAIT_DURATION", "a request waits within its own deadline.")
 	r.noEffect(prefix+"SENTINEL_AUTH", "Redis Sentinel is not supported yet.")
-	r.noEffect(prefix+"PIPELINE_WINDOW", "concurrent requests share pipelines without waiting for one another.")
-	r.noEffect(prefix+"PIPELINE_LIMIT", "it has none in envoyproxy/ratelimit either.")
 	r.noEffect(prefix+"CLUSTER_PIPELINE_PARALLELISM", "Redis Cluster is not supported yet.")
 	return r.isSet(prefix + "TIMEOUT")
+}
+
+// onEmpty declares what a request does when all connections are in use. Here
+// requests share connections, so that there is one answer: they wait for their
+// turn in a pipeline, within their deadline, in a bounded queue.
+func (r *reader) onEmpty(name string) {
+	var on string
+	r.choice(&on, name, "WAIT", []string{"WAIT", "CREATE", "ERROR"},
+		"Requests share connections in pipelines and wait for their turn, within their deadline. `CREATE` and `ERROR` are accepted and mean the same.")
+	if on != "WAIT" {
+		r.notice("%s=%s has no effect here: requests share connections in pipelines and wait for their turn, within their deadline", name, on)
+	}
 }
 
 // storeNotices says what the choice of the store leaves unused.

@@ -25,6 +25,7 @@ func TestBuiltIn(t *testing.T) {
 		{"ratelimit.service.rate_limit.d.k1.k2.k3.k4.total_hits", `ratelimit_service_rate_limit_total_hits{domain="d",key1="k1",key2="k2"}`},
 		{"ratelimit.service.rate_limit.d.host_a.example.com.shadow_mode", `ratelimit_service_rate_limit_shadow_mode{domain="d",key1="host_a",key2="example"}`},
 		{"ratelimit.service.rate_limit.d.k1.k2.k3.over_limit_with_local_cache", `ratelimit_service_rate_limit_d_k1_k2_k3_over_limit_with_local_cache{}`},
+		{"ratelimit.service.rate_limit.d.k1.k2.total_negative_hits", `ratelimit_service_rate_limit_total_negative_hits{domain="d",key1="k1",key2="k2"}`},
 		{"ratelimit.service.rate_limit.d.domain_not_found", `ratelimit_service_rate_limit_d_domain_not_found{}`},
 		{"ratelimit.service.call.should_rate_limit.redis_error", `ratelimit_service_should_rate_limit_error{err_type="redis_error"}`},
 		{"ratelimit_server.ShouldRateLimit.total_requests", `ratelimit_service_total_requests{grpc_method="ShouldRateLimit"}`},
