@@ -31,6 +31,7 @@ func newMetrics(a *app) (*metrics, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		a.service.Collector(),
 		newEngineCollector(a.engine.Stats),
+		gale.NewLeaseCollector(a.engine),
 	} {
 		if err := m.registry.Register(c); err != nil {
 			return nil, err

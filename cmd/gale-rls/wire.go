@@ -146,7 +146,10 @@ func (a *app) wireDoors(m *metrics) error {
 		a.certs, c.Credentials = certs, certs.credentials()
 	}
 	a.grpc = rls.NewGRPCServer(a.service, a.health, a.registry, c)
-	pages := []rls.Page{{Path: "/metrics", About: "metrics for Prometheus", Handler: m.handler()}}
+	pages := []rls.Page{
+		{Path: "/metrics", About: "metrics for Prometheus", Handler: m.handler()},
+		{Path: "/leases", About: "the hottest leased keys, with their credits, windows and rates", Handler: rls.TextPage(a.engine.WriteLeases)},
+	}
 	a.http = []door{
 		newDoor("debug", s.Debug, rls.NewDebugHandler(a.service, a.registry, pages...)),
 		newDoor("HTTP", s.HTTP, rls.NewHTTPHandler(a.service, a.health, int64(s.GRPC.MaxMessageBytes))),

@@ -45,6 +45,8 @@ type Answer struct {
 	// limit: credits held of the last window it could be, and what its ledger
 	// had left when it last answered.
 	Held, Room uint64
+	// Ahead: the lot that paid was leased before its window began.
+	Ahead bool
 	// Lacks says what to lease, when Lacking, and in which windows to look
 	// again in the background, when Denied. Lacks beyond NumLacks are zero.
 	Lacks    [2]Lack
@@ -119,6 +121,7 @@ func (h *Holder) take(iv Interval, now tick, t Terms, paid *Paid, a *Answer) {
 		if l == nil {
 			continue // a peek at a limit that nothing is known of
 		}
+		a.Ahead = l.ahead
 		a.Held, a.Room = l.held(t.Limit)-t.Hits, l.room(t.Limit)
 		var spans *[maxSpans]span
 		if paid != nil {

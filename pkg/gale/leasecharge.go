@@ -42,6 +42,9 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 		r.leased.spent[i] = paid != nil
 		sh.mu.counts.spent += c.Hits
 		sh.mu.counts.decisions[ReasonLocalCredit]++
+		if answer.Ahead {
+			sh.mu.counts.aheadSpent += c.Hits
+		}
 		d.Reason = ReasonLocalCredit
 		l.describe(e, d, iv, answer, t)
 		if answer.Held < uint64(e.mark) || now.since(e.due) >= 0 {

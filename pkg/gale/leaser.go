@@ -22,6 +22,7 @@ type leaser struct {
 	// is no separate per-second store.
 	main, perSecond *link
 	fleet           *fleet
+	waits           waitCounts
 	fallback        *fallback
 
 	sweeping sync.WaitGroup
@@ -123,6 +124,9 @@ func (l *leaser) take(ctx context.Context, r *Request) (refused bool, err error)
 func (l *leaser) takeSlowly(ctx context.Context, r *Request, a *attempt) (refused bool, err error) {
 	timer := time.NewTimer(l.patience(ctx))
 	defer timer.Stop()
+	start := time.Now()
+	l.waits.waits.Add(1)
+	defer func() { l.waits.waitedNanos.Add(uint64(time.Since(start))) }()
 	for {
 		late := a.wait == nil
 		if !late {
@@ -131,6 +135,7 @@ func (l *leaser) takeSlowly(ctx context.Context, r *Request, a *attempt) (refuse
 				late = a.link.failures.Load() != a.failures
 			case <-timer.C:
 				late = true
+				l.waits.late.Add(1)
 			case <-ctx.Done():
 				late = true
 			}

@@ -32,6 +32,7 @@ func (l *leaser) lease(e *entry, hash uint64, c *Charge, k *link, lack Lack, iv 
 	if lack.Need > 0 {
 		want = e.demand.want(l.appetite(e, c, k, lack, iv))
 	}
+	l.shards[shardOf(hash)].mu.counts.want(want)
 	a.add(k, l.leaseTask(e, hash, c, lack.Window, lack.Need, want))
 }
 
