@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -134,7 +135,13 @@ func (f *flush) counter(c *Counter, dynamic bool) {
 	}
 }
 
+// write tells a counter's growth. Sinks add up what they are told, so growth
+// that no sample can carry (a request may add 2^63 hits) goes out in parts.
 func (f *flush) write(delta uint64, dynamic bool) {
+	for delta > math.MaxInt64 {
+		f.write(math.MaxInt64, dynamic)
+		delta -= math.MaxInt64
+	}
 	f.sink.Write(Sample{Kind: KindCounter, Name: f.name, Value: int64(delta), Count: 1, Dynamic: dynamic})
 }
 

@@ -35,6 +35,16 @@ func flushed(r *Registry) string {
 	return strings.Join(l.written, "\n")
 }
 
+// A request may add 2^63 hits, more than a sample carries.
+func TestGrowthBeyondASampleIsWrittenInParts(t *testing.T) {
+	r := New(Options{})
+	r.Counter("c").Add(1<<63 + 4)
+	want := "c:9223372036854775807|c\nc:5|c"
+	if got := flushed(r); got != want {
+		t.Errorf("written: %s, want %s", got, want)
+	}
+}
+
 func TestFlushWritesDeltasAndNothingUnused(t *testing.T) {
 	r := New(Options{})
 	r.Counter("unused").Add(0)
