@@ -95,7 +95,7 @@ func (d decoder) descriptors(v *value, parent string, depth int) []*descriptorSp
 		d.typeError(list, parent, "descriptors", "a list of descriptors")
 		return nil
 	}
-	if depth > maxDepth {
+	if depth > maxDepth && len(list.items) > 0 {
 		d.add(list.place, parent, "error loading config file: descriptors are nested deeper than %d levels", maxDepth)
 		return nil
 	}
