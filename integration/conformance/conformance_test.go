@@ -114,7 +114,7 @@ func replay(t *testing.T, l *lane, s scenario) (found problems, ended bool) {
 	}
 	if s.Statsd != nil {
 		testenv.Eventually(t, patience, "the last statistics", p.sink.Drained)
-		matchStatsd(&found, s.Statsd, p.sink.Counters(), p.sink.Gauges())
+		matchStatsd(&found, append(s.Statsd, ownCounters()[s.Name]...), p.sink.Counters(), p.sink.Gauges())
 	}
 	return found, ended
 }

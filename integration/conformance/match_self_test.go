@@ -42,7 +42,7 @@ func TestComparisonSeesDifferences(t *testing.T) {
 
 func TestStatisticsAreComparedCompletely(t *testing.T) {
 	want := []string{"ratelimit.service.rate_limit.d.k.total_hits:2|c", "ratelimit.localcache.hitCount:1|g"}
-	counters := map[string]int64{"ratelimit.service.rate_limit.d.k.total_hits": 2, "ratelimit.go.mallocs": 9}
+	counters := map[string]uint64{"ratelimit.service.rate_limit.d.k.total_hits": 2, "ratelimit.go.mallocs": 9}
 	gauges := map[string]int64{"ratelimit.localcache.hitCount": 1, "ratelimit.localcache.entryCount": 7}
 	var found problems
 	if matchStatsd(&found, want, counters, gauges); len(found) != 0 {

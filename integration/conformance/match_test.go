@@ -135,7 +135,7 @@ func gauged(name string) bool {
 }
 
 // matchStatsd compares counters and gauges with the recorded lines.
-func matchStatsd(p *problems, want []string, counters, gauges map[string]int64) {
+func matchStatsd(p *problems, want []string, counters map[string]uint64, gauges map[string]int64) {
 	got := map[string]bool{}
 	for name, v := range counters {
 		if counted(name) {

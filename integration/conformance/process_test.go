@@ -85,8 +85,8 @@ func start(t *testing.T, l *lane, files, env map[string]string, layout string) *
 func (p *process) rules() string { return filepath.Join(p.tree, "ratelimit", "config") }
 
 // loads is how often a configuration was loaded ("success") or rejected.
-func (p *process) loads(how string) int64 {
-	var n int64
+func (p *process) loads(how string) uint64 {
+	var n uint64
 	for name, v := range p.sink.Counters() {
 		if strings.HasPrefix(name, "ratelimit.service.config_load_"+how) {
 			n += v

@@ -16,7 +16,7 @@ type StatsdSink struct {
 	Host, Port string
 
 	mu       sync.Mutex
-	counters map[string]int64
+	counters map[string]uint64
 	gauges   map[string]int64
 	lines    []string
 	open     int
@@ -30,7 +30,7 @@ func Statsd(t testing.TB) *StatsdSink {
 		t.Fatal(err)
 	}
 	host, port, _ := net.SplitHostPort(l.Addr().String())
-	s := &StatsdSink{Host: host, Port: port, counters: map[string]int64{}, gauges: map[string]int64{}}
+	s := &StatsdSink{Host: host, Port: port, counters: map[string]uint64{}, gauges: map[string]int64{}}
 	var done sync.WaitGroup
 	var open sync.Map
 	done.Go(func() {
@@ -88,16 +88,16 @@ func (s *StatsdSink) take(line string) {
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, line)
 	rest, kind, _ := cutLast(line, "|")
-	name, text, ok := cutLast(rest, ":")
-	value, err := strconv.ParseInt(text, 10, 64)
-	if !ok || err != nil {
-		return
-	}
+	name, text, _ := cutLast(rest, ":")
 	switch kind {
 	case "c":
-		s.counters[name] += value
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+			s.counters[name] += v
+		}
 	case "g":
-		s.gauges[name] = value
+		if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+			s.gauges[name] = v
+		}
 	}
 }
 
@@ -110,7 +110,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // Counters returns the sum of each counter so far.
-func (s *StatsdSink) Counters() map[string]int64 {
+func (s *StatsdSink) Counters() map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counters)
