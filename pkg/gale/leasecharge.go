@@ -23,6 +23,7 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 		if a.final {
 			return l.unavailable(sh, c, d, a)
 		}
+		a.uncounted = a.first
 		// Any answer tells the store's time; the wall clock guesses the window.
 		l.lease(e, r.leased.hashes[i], c, k, Lack{Window: a.now.Unix() / c.Policy.Limit.Window}, iv, now, a)
 		return l.await(e, k, a)

@@ -87,6 +87,9 @@ type attempt struct {
 	failures uint64
 	err      error
 	answer   Answer // of the charge at hand
+	// uncounted: the demand of the first try is still to be counted, since no
+	// window could be told.
+	uncounted bool
 }
 
 func (a *attempt) add(k *link, t task) {
@@ -140,7 +143,7 @@ func (l *leaser) takeSlowly(ctx context.Context, r *Request, a *attempt) (refuse
 				late = true
 			}
 		}
-		*a = attempt{final: late}
+		*a = attempt{final: late, first: a.uncounted}
 		if l.try(r, a) {
 			return r.Refused(), a.err
 		}
