@@ -65,13 +65,6 @@ func refuse(s settings.Log, log *slog.Logger, out io.Writer, what string, err er
 func (a *app) run(signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	flushed := make(chan error, 1)
-	statsCtx, endStats := context.WithCancel(context.Background())
-	defer endStats()
-	go func() {
-		flushed <- a.registry.Run(statsCtx, a.sink, a.settings.Stats.FlushInterval, lastFlush)
-	}()
-
 	a.log.Warn(a.about())
 	failed := make(chan error, 8)
 	forced := a.settings.Source.ForceStart
@@ -80,16 +73,22 @@ func (a *app) run(signals <-chan os.Signal) error {
 	}
 	go a.watchStore(ctx, failed)
 	a.awaitStore()
-	err := a.open(failed)
-	if err == nil {
-		if forced {
-			a.loader.load()
-		}
-		if a.loader.source.watch != nil {
-			go a.loader.source.watch(ctx, a.loader.load)
-		}
-		err = a.untilEnd(signals, failed)
+	if err := a.open(failed); err != nil {
+		return err // nothing was served: there is nothing to drain or to tell
 	}
+	flushed := make(chan error, 1)
+	statsCtx, endStats := context.WithCancel(context.Background())
+	defer endStats()
+	go func() {
+		flushed <- a.registry.Run(statsCtx, a.sink, a.settings.Stats.FlushInterval, lastFlush)
+	}()
+	if forced {
+		a.loader.load()
+	}
+	if a.loader.source.watch != nil {
+		go a.loader.source.watch(ctx, a.loader.load)
+	}
+	err := a.untilEnd(signals, failed)
 
 	end, done := a.drainContext(signals)
 	defer done()

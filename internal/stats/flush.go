@@ -22,11 +22,12 @@ type Sample struct {
 	Kind Kind
 	// Name is the full name, without extra tags. Only valid during Write.
 	Name []byte
-	// Value is a counter's growth since the last flush, never 0; a gauge's
-	// value; a timer's value in milliseconds.
+	// Delta is a counter's growth since the last flush, never 0.
+	Delta uint64
+	// Value is a gauge's value, or a timer's in milliseconds.
 	Value int64
-	// Count is how often a timer's value was seen; 1 for others.
-	Count uint64
+	// Times is how often a timer's value was seen.
+	Times uint64
 	// Dynamic says that callers can influence the name.
 	Dynamic bool
 }
@@ -111,13 +112,13 @@ func (r *Registry) Flush(s Sink) {
 	for _, name := range names(r, r.gauges) {
 		if g := lookUp(r, r.gauges, name); g.used.Load() {
 			f.name = append(f.name[:0], name...)
-			s.Write(Sample{Kind: KindGauge, Name: f.name, Value: g.Value(), Count: 1})
+			s.Write(Sample{Kind: KindGauge, Name: f.name, Value: g.Value()})
 		}
 	}
 	for _, name := range names(r, r.timers) {
 		f.name = append(f.name[:0], name...)
 		lookUp(r, r.timers, name).drain(func(millis, count uint64) {
-			s.Write(Sample{Kind: KindTimer, Name: f.name, Value: int64(millis), Count: count})
+			s.Write(Sample{Kind: KindTimer, Name: f.name, Value: int64(millis), Times: count})
 		})
 	}
 	s.Flush()
@@ -136,13 +137,14 @@ func (f *flush) counter(c *Counter, dynamic bool) {
 }
 
 // write tells a counter's growth. Sinks add up what they are told, so growth
-// that no sample can carry (a request may add 2^63 hits) goes out in parts.
+// beyond what servers can be expected to take (a request may add 2^63 hits)
+// goes out in parts.
 func (f *flush) write(delta uint64, dynamic bool) {
 	for delta > math.MaxInt64 {
 		f.write(math.MaxInt64, dynamic)
 		delta -= math.MaxInt64
 	}
-	f.sink.Write(Sample{Kind: KindCounter, Name: f.name, Value: int64(delta), Count: 1, Dynamic: dynamic})
+	f.sink.Write(Sample{Kind: KindCounter, Name: f.name, Delta: delta, Dynamic: dynamic})
 }
 
 func (f *flush) series(e *series, dynamic bool) {

@@ -25,7 +25,7 @@ type jsonLine struct {
 	JSON    struct {
 		Name  string `json:"name"`
 		Type  string `json:"type"`
-		Value int64  `json:"value"`
+		Value any    `json:"value"` // uint64 or int64
 		Count uint64 `json:"count,omitempty"`
 	} `json:"json"`
 }
@@ -33,9 +33,10 @@ type jsonLine struct {
 func (j *jsonLines) Write(m Sample) {
 	kind := [...]string{KindCounter: "counter", KindGauge: "gauge", KindTimer: "timer"}[m.Kind]
 	line := jsonLine{Message: "flushing " + kind}
-	line.JSON.Name, line.JSON.Type, line.JSON.Value = string(m.Name)+j.suffix, kind, m.Value
-	if m.Kind == KindTimer {
-		line.JSON.Count = m.Count
+	line.JSON.Name, line.JSON.Type = string(m.Name)+j.suffix, kind
+	line.JSON.Value, line.JSON.Count = m.Value, m.Times
+	if m.Kind == KindCounter {
+		line.JSON.Value = m.Delta
 	}
 	if err := j.enc.Encode(line); err != nil {
 		j.err = err

@@ -41,17 +41,18 @@ func (s *statsd) Close(ctx context.Context) error { return s.conn.close(ctx) }
 // appendValue appends ":value|kind", and how often it was seen as a sample
 // rate.
 func appendValue(dst []byte, m Sample) []byte {
-	dst = strconv.AppendInt(append(dst, ':'), m.Value, 10)
-	switch m.Kind {
-	case KindCounter:
-		return append(dst, "|c"...)
-	case KindGauge:
+	dst = append(dst, ':')
+	if m.Kind == KindCounter {
+		return append(strconv.AppendUint(dst, m.Delta, 10), "|c"...)
+	}
+	dst = strconv.AppendInt(dst, m.Value, 10)
+	if m.Kind == KindGauge {
 		return append(dst, "|g"...)
 	}
 	dst = append(dst, "|ms"...)
-	if m.Count > 1 {
+	if m.Times > 1 {
 		dst = append(dst, "|@"...)
-		dst = strconv.AppendFloat(dst, sampleRate(m.Count), 'f', -1, 64)
+		dst = strconv.AppendFloat(dst, sampleRate(m.Times), 'f', -1, 64)
 	}
 	return dst
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 )
 
@@ -16,37 +15,42 @@ func (r *Registry) WriteText(w io.Writer) error {
 	r.update()
 	r.flushMu.Unlock()
 
-	values := make(map[string]int64)
+	values := make(map[string]uint64)
 	r.sumSeries(values)
 	r.mu.RLock()
 	for name, c := range r.counters {
 		if v := c.Value(); v != 0 {
-			values[name] += int64(v)
-		}
-	}
-	for name, g := range r.gauges {
-		if g.used.Load() {
-			values[name] = g.Value()
+			values[name] += v
 		}
 	}
 	for name, t := range r.timers {
 		if n := t.count.Load(); n != 0 {
-			values[name+".count"] = int64(n)
-			values[name+".total_ms"] = int64(t.micros.Load() / 1000)
+			values[name+".count"] = n
+			values[name+".total_ms"] = t.micros.Load() / 1000
+		}
+	}
+	lines := make([]string, 0, len(values)+len(r.gauges))
+	for name, g := range r.gauges {
+		if g.used.Load() {
+			lines = append(lines, fmt.Sprintf("%s: %d\n", name, g.Value()))
 		}
 	}
 	r.mu.RUnlock()
 
+	for name, v := range values {
+		lines = append(lines, fmt.Sprintf("%s: %d\n", name, v))
+	}
+	slices.Sort(lines)
 	b := bufio.NewWriter(w)
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(b, "%s: %d\n", name, values[name])
+	for _, line := range lines {
+		b.WriteString(line) // the error is Flush's
 	}
 	return b.Flush()
 }
 
 // sumSeries adds rules and dynamic names. A key may be both permanent and
 // dynamic (a rule, and an override that spells the same); it is one line.
-func (r *Registry) sumSeries(values map[string]int64) {
+func (r *Registry) sumSeries(values map[string]uint64) {
 	all := append(r.dynRules.all(), r.dynNames.all()...)
 	r.leaving.mu.Lock()
 	all = append(all, r.leaving.list...)
@@ -61,7 +65,7 @@ func (r *Registry) sumSeries(values map[string]int64) {
 		for i := range e.cells {
 			if v := e.cells[i].Value(); v != 0 {
 				name = e.appendName(name[:0], i)
-				values[string(name)] += int64(v)
+				values[string(name)] += v
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func (s *Sink) Write(m stats.Sample) {
 	case kind == mapping.Gauge:
 		e.value = float64(m.Value)
 	default:
-		e.value += float64(m.Value)
+		e.value += float64(m.Delta)
 	}
 }
 
