@@ -115,8 +115,11 @@ func (d *demand) want(a appetite) uint64 {
 		// A lease must outlast the next one's journey, or the key stalls.
 		size = max(size, d.hits(4*a.lead))
 		// What the window's rest cannot use is stranded; a quarter more
-		// than expected spares most second leases.
-		size = min(size, 1+1.25*d.hits(a.left))
+		// than expected spares most second leases. A key without a measured
+		// rate yet takes the learner's first size.
+		if d.rate > 0 {
+			size = min(size, 1+1.25*d.hits(a.left))
+		}
 	}
 	if a.contended {
 		size = min(size, d.hits(max(int64(float64(a.left)*contendedShare), 2*a.lead)))

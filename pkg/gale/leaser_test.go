@@ -111,6 +111,28 @@ func newTestEngine(t testing.TB, s Store) *Engine {
 	return e
 }
 
+// A decision on held credits allocates nothing, alone and with others.
+func TestDecideLeasedAllocatesNothing(t *testing.T) {
+	e := newTestEngine(t, newLedgers())
+	for _, n := range []int{1, 2, 10} {
+		r := &Request{Charges: make([]Charge, n), Decisions: make([]Decision, n)}
+		for i := range r.Charges {
+			r.Charges[i] = Charge{Key: fmt.Appendf(nil, "domain_tenant_%d_", i), Policy: bigLeases(), Hits: 1}
+		}
+		ctx := context.Background()
+		if err := e.Decide(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if allocs := testing.AllocsPerRun(1000, func() {
+			if err := e.Decide(ctx, r); err != nil || r.Refused() {
+				t.Fatal(err, r.Decisions)
+			}
+		}); allocs > 0 {
+			t.Errorf("%d descriptors: %v allocations per decision", n, allocs)
+		}
+	}
+}
+
 func BenchmarkDecideLeased(b *testing.B) {
 	for _, keys := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
