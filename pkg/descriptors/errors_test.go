@@ -26,9 +26,8 @@ func files(content map[string]string) []File {
 	return out
 }
 
-// Every recorded text stands directly behind a file's name, and every error
-// has a place.
-func TestErrorsOfTheReference(t *testing.T) {
+func rejectedByReference(t testing.TB) []rejected {
+	t.Helper()
 	data, err := os.ReadFile("testdata/config-errors.json")
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +36,13 @@ func TestErrorsOfTheReference(t *testing.T) {
 	if err := json.Unmarshal(data, &cases); err != nil {
 		t.Fatal(err)
 	}
+	return cases
+}
+
+// Every recorded text stands directly behind a file's name, and every error
+// has a place.
+func TestErrorsOfTheReference(t *testing.T) {
+	cases := rejectedByReference(t)
 	if len(cases) != 107 {
 		t.Fatalf("%d cases, want 107", len(cases))
 	}

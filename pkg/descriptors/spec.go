@@ -46,8 +46,16 @@ type limitSpec struct {
 // of nearly as many entries; the bound keeps recursion short.
 const maxDepth = 128
 
+// maxPaths bounds the paths of a file's descriptors, in bytes together: long
+// keys that aliases repeat would take memory that the file does not.
+const maxPaths = 256 << 20
+
 // decoder turns values into specs and reports wrong types.
-type decoder struct{ *report }
+type decoder struct {
+	*report
+
+	room *int // bytes left for paths
+}
 
 // decode reads a file. Of a file that is not YAML only the name is known.
 func decode(f File) (*fileSpec, Errors) {
@@ -63,7 +71,8 @@ func decode(f File) (*fileSpec, Errors) {
 	case root == nil || root.broken:
 	case root.kind == kindMap:
 		checkKeys(root, r)
-		d := decoder{r}
+		room := maxPaths
+		d := decoder{r, &room}
 		d.root(root, spec)
 	case root.isNull():
 		r.add(root.place, "", errEmptyDomain)
@@ -101,15 +110,23 @@ func (d decoder) descriptors(v *value, parent string, depth int) []*descriptorSp
 	}
 	specs := make([]*descriptorSpec, 0, len(list.items))
 	for _, item := range list.items {
-		if item.kind == kindMap { // anything else was reported by checkKeys
-			specs = append(specs, d.descriptor(item, parent, depth))
+		if item.kind != kindMap { // reported by checkKeys
+			continue
 		}
+		if *d.room < 0 {
+			break
+		}
+		specs = append(specs, d.descriptor(item, parent, depth))
 	}
 	return specs
 }
 
 func (d decoder) descriptor(v *value, parent string, depth int) *descriptorSpec {
 	s := &descriptorSpec{at: v.place, path: descriptorPath(parent, v)}
+	if *d.room -= len(s.path); *d.room < 0 {
+		d.add(s.at, "", "error loading config file: keys and values are too long: the paths of all descriptors take more than %d bytes", maxPaths)
+		return s
+	}
 	var keyOK bool
 	s.key, keyOK = d.text(v, "key", s.path)
 	s.value, _ = d.text(v, "value", s.path)

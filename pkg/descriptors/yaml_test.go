@@ -148,6 +148,7 @@ func TestHostileFiles(t *testing.T) {
 		{"brackets", "domain: d\nmetadata: " + strings.Repeat("[", 100_000), "error loading config file: "},
 		{"indents", strings.Repeat("- ", 20_000), "error loading config file: "},
 		{"braces", strings.Repeat("{a: ", 9_000), "error loading config file: "},
+		{"long keys repeated", "domain: &d " + strings.Repeat("x", 1<<20) + "\ndescriptors: [" + strings.Repeat("{key: a, value: *d},", 400) + "]", "keys and values are too long"},
 		{"self", "domain: d\ndescriptors: &x [{key: k, descriptors: *x}]", "anchor 'x' value contains itself"},
 		{"self merge", "domain: d\ndescriptors:\n  - &x {key: k, <<: *x}", "anchor 'x' value contains itself"},
 		{"map as key", "domain: d\n? {a: b}\n: c\n", "invalid map key"},
@@ -169,6 +170,11 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("domain: d\ndescriptors:\n  - key: a\n    value: x*\n    rate_limit: {unit: hour, requests_per_unit: 1}\n"), false)
 	f.Add([]byte("domain: d\ngale: {mode: leased, lease: {size: 5, idle_return: 5s}}\ndescriptors: [{key: a, metadata: {gale: {mode: strict}}}]"), true)
 	f.Add([]byte("domain: &a d\ndescriptors: [&b {key: *a, <<: {value: b}, rate_limit: {unlimited: yes, replaces: [{name: x}]}}, *b]"), true)
+	for _, c := range rejectedByReference(f) {
+		for _, text := range c.Files {
+			f.Add([]byte(text), len(c.Env) > 0)
+		}
+	}
 	previous, err := Load([]File{{Name: "f.yaml", Data: []byte("domain: d\ndescriptors: [{key: a}]")}}, nil, Options{})
 	if err != nil {
 		f.Fatal(err)
