@@ -174,7 +174,7 @@ func (k *link) observe(sent, received Instant, steps []LeaseStep) {
 		k.rtt.Store(old - (old-took)/8)
 	}
 	for _, s := range []*LeaseStep{&steps[0], &steps[len(steps)-1]} {
-		for {
+		for s.StoreMicros > 0 {
 			old := k.clock.Load()
 			next, restarted := old.Observe(sent, received, s.StoreMicros)
 			if !k.clock.CompareAndSwap(old, &next) {

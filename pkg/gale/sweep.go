@@ -7,8 +7,11 @@ import (
 
 const (
 	// sweepInterval is between two visits of one shard: a fifth of the
-	// default idle time, so that idle credits go back about on time.
+	// default idle time, so that idle credits go back about on time. With
+	// more keys than sweepKeys it grows in proportion, up to
+	// DefaultIdleReturn, so that sweeping stays below 2 % of a core.
 	sweepInterval = time.Second
+	sweepKeys     = 250_000
 	// sweepParts spreads the shards over the interval.
 	sweepParts = 16
 	// forgetMillis is how long a key without credits is remembered beyond its
@@ -25,6 +28,7 @@ const (
 func (l *leaser) sweep() {
 	ticker := time.NewTicker(sweepInterval / sweepParts)
 	defer ticker.Stop()
+	keys := 0
 	for part := 0; ; part = (part + 1) % sweepParts {
 		select {
 		case <-l.stop:
@@ -32,12 +36,18 @@ func (l *leaser) sweep() {
 		case <-ticker.C:
 		}
 		for i := part; i < shardCount; i += sweepParts {
-			l.sweepShard(&l.shards[i])
+			keys += l.sweepShard(&l.shards[i])
+		}
+		if part == sweepParts-1 {
+			pace := sweepInterval * time.Duration(keys) / sweepKeys
+			ticker.Reset(min(max(pace, sweepInterval), DefaultIdleReturn) / sweepParts)
+			keys = 0
 		}
 	}
 }
 
-func (l *leaser) sweepShard(sh *shard) {
+// sweepShard returns how many keys it visited.
+func (l *leaser) sweepShard(sh *shard) (keys int) {
 	var a attempt
 	var gone []*entry
 	now := time.Now()
@@ -51,10 +61,12 @@ func (l *leaser) sweepShard(sh *shard) {
 		sh.mu.table.remove(l.hash(e.key), e)
 		sh.mu.queues.remove(e)
 	}
+	keys = sh.mu.table.used
 	sh.mu.Unlock()
 	for k, tasks := range a.tasks {
 		k.send(tasks)
 	}
+	return keys
 }
 
 // sweepEntry reports whether the entry can be forgotten.
