@@ -5,6 +5,9 @@ import "math"
 // Unknown is the prediction of one who has none.
 const Unknown = -1
 
+// maxLoss keeps losses finite, whatever is observed.
+const maxLoss = 1e30
+
 // Predictions is the number of predictions that a Hedge weighs.
 const Predictions = 2
 
@@ -41,7 +44,8 @@ func (p *Params) HedgeObserve(h *Hedge, predicted [Predictions]float64, demand f
 	robust := p.Cost(demand, float64(p.Size(&h.Robust)))
 	for i, d := range predicted {
 		if known(d) {
-			h.Loss[i] += float32(p.Cost(demand, p.follow(d)) - robust)
+			loss := float64(h.Loss[i]) + p.Cost(demand, p.follow(d)) - robust
+			h.Loss[i] = float32(clamp(loss, -maxLoss, maxLoss))
 		}
 	}
 	p.Observe(&h.Robust, demand)

@@ -103,3 +103,43 @@ func TestPredictorLearnsTheSeason(t *testing.T) {
 	}
 	t.Logf("with the season %.3f of the cost without", seasonal/recent)
 }
+
+// The learner's steps shrink with the gradients it has seen, so after a jump
+// by a factor r it needs about r windows; a Hedge that is told the last
+// window's demand needs few.
+func TestHedgeFollowsAJump(t *testing.T) {
+	p := sizing.ForLimit(1_000_000, 0)
+	var h sizing.Hedge
+	last := [sizing.Predictions]float64{sizing.Unknown, sizing.Unknown}
+	window := func(demand float64) {
+		p.HedgeObserve(&h, last, demand)
+		last[0] = demand
+	}
+	for range 200 {
+		window(100)
+	}
+	for range 3 {
+		window(1_000_000)
+	}
+	hedged, alone := float64(p.HedgeSize(&h, last)), float64(p.Size(&h.Robust))
+	if optimum := p.EOQ(1_000_000); hedged < 0.7*optimum {
+		t.Errorf("size %v three windows after the jump, want about %.0f", hedged, optimum)
+	}
+	if alone > hedged/2 {
+		t.Errorf("the learner alone has %v, the Hedge %v: it is no longer needed", alone, hedged)
+	}
+}
+
+func TestHedgeSurvivesNonsense(t *testing.T) {
+	p := capped
+	var h sizing.Hedge
+	for _, d := range []float64{math.Inf(1), math.NaN(), -1, math.MaxFloat64, 1e30} {
+		p.HedgeObserve(&h, [sizing.Predictions]float64{d, 1e300}, d)
+	}
+	for range 50 {
+		p.HedgeObserve(&h, [sizing.Predictions]float64{100, sizing.Unknown}, 100)
+	}
+	if got := p.HedgeSize(&h, [sizing.Predictions]float64{100, sizing.Unknown}); got < 1 || got > 1000 {
+		t.Errorf("size %d, want [1, 1000]", got)
+	}
+}

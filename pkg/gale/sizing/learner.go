@@ -6,6 +6,9 @@ import "math"
 // ready: it starts at Params.Initial. It holds nothing but these 8 bytes, and
 // belongs to one Params for its life; after a change of Params (a reload)
 // the old size is carried over as a ratio to the new Initial, within bounds.
+//
+// Its steps shrink with the gradients seen: after a jump of the demand by a
+// factor of r it needs some r windows. A Hedge does not.
 type Learner struct {
 	// X is ln(size) - ln(Initial).
 	X float32
