@@ -23,9 +23,9 @@ import (
 func TestEnvoyRunScript(t *testing.T) {
 	eachEnvoy(t, func(t *testing.T, version string) {
 		ports := map[string]string{}
-		env := append(os.Environ(),
+		env := append(withoutGale(os.Environ()),
 			"ENVOY_BIN="+testenv.EnvoyBinary(t, version),
-			"GALE_RLS="+testenv.GaleBinary(t, false))
+			"RLS_BIN="+testenv.GaleBinary(t, false))
 		for _, name := range []string{
 			"ENVOY_PORT", "ENVOY_139_PORT", "ADMIN_PORT", "UPSTREAM_PORT", "GRPC_PORT", "PORT", "DEBUG_PORT",
 		} {
@@ -64,6 +64,17 @@ func TestEnvoyRunScript(t *testing.T) {
 			}
 		}
 	})
+}
+
+// withoutGale leaves out the variables of these tests, which gale-rls would
+// take for its own and reject.
+func withoutGale(env []string) (rest []string) {
+	for _, v := range env {
+		if !strings.HasPrefix(v, "GALE_") {
+			rest = append(rest, v)
+		}
+	}
+	return rest
 }
 
 // script is a running run.sh.

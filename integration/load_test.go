@@ -136,11 +136,11 @@ func (a answer) name() string {
 // noiseStep is the length of the time slots in which noise is kept.
 const noiseStep = 100 * time.Millisecond
 
-// noise is how late answers come that cost nothing, by slot of time: what
-// the machine, the network stack and this client add to every latency.
+// noise is how long answers take that need nothing, by slot of time: what the
+// machine, the network stack and this client add to every latency.
 type noise map[int64]time.Duration
 
-// noiseOf takes it from a load on a server that answers at once.
+// noiseOf takes it from a load that nothing is done to.
 func noiseOf(all answers) noise {
 	n := noise{}
 	for _, a := range all {
@@ -153,22 +153,41 @@ func noiseOf(all answers) noise {
 
 func slot(t time.Time) int64 { return t.UnixNano() / int64(noiseStep) }
 
-// late returns the answers that came more than allowed after their deadline:
-// all of them, and those that noise at the same moment does not explain.
-func (all answers) late(deadline, allowed time.Duration, n noise) (raw, net answers) {
+// later returns the answers that took longer than that.
+func (all answers) later(than time.Duration) (late answers) {
 	for _, a := range all {
-		over := a.took - deadline - allowed
-		if a.err == nil && over <= 0 {
-			continue
+		if a.took > than {
+			late = append(late, a)
 		}
-		raw = append(raw, a)
+	}
+	return late
+}
+
+// beyond returns the answers that took longer than that and the noise at the
+// same moment together.
+func (all answers) beyond(than time.Duration, n noise) (late answers) {
+	for _, a := range all {
 		var excuse time.Duration
 		for s := slot(a.sent) - 1; s <= slot(a.sent.Add(a.took))+1; s++ {
 			excuse = max(excuse, n[s])
 		}
-		if a.err != nil || over > excuse {
-			net = append(net, a)
+		if a.took > than+excuse {
+			late = append(late, a)
 		}
 	}
-	return raw, net
+	return late
+}
+
+// unanswered returns the calls that ended without an answer.
+func (all answers) unanswered() (none answers) {
+	for _, a := range all {
+		if a.err != nil {
+			none = append(none, a)
+		}
+	}
+	return none
+}
+
+func (a answer) String() string {
+	return fmt.Sprintf("%s after %v at %s (%v)", a.name(), a.took, a.sent.Format("15:04:05.000"), a.err)
 }

