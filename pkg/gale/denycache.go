@@ -26,6 +26,9 @@ type DenyCacheStats struct {
 	Lookups, Hits, Misses uint64
 	// Stored counts the denials that were remembered.
 	Stored uint64
+	// Expired and Evicted counters made room for others: their window had
+	// ended, or not.
+	Expired, Evicted uint64
 	// Entries is the number of counters remembered, those included whose
 	// window has ended and whose room was not needed yet.
 	Entries int
@@ -59,11 +62,14 @@ func (d *denyCache) remember(key []byte, now, end int64, count uint64) {
 func (d *denyCache) forget(key []byte) { d.table.drop(key) }
 
 func (d *denyCache) stats() DenyCacheStats {
+	size := d.table.size()
 	s := DenyCacheStats{
 		Hits:    d.hits.Load(),
 		Misses:  d.misses.Load(),
 		Stored:  d.stored.Load(),
-		Entries: d.table.len(),
+		Expired: size.ended,
+		Evicted: size.live,
+		Entries: size.entries,
 	}
 	s.Lookups = s.Hits + s.Misses
 	return s

@@ -381,6 +381,7 @@ func TestTwoStoresAtOnce(t *testing.T) {
 	run(t, gale.Config{}, true, func(b *bench) {
 		b.main.slow.Store(int64(30 * time.Millisecond))
 		b.second.slow.Store(int64(40 * time.Millisecond))
+		synctest.Wait() // the lanes wait for work
 		began := time.Now()
 		b.decides("OK 1 4, OK 2 3, OVER 1 0", "s 5 second", "h 5 +2", "t 0 second")
 		if took := time.Since(began); took != 40*time.Millisecond {

@@ -28,7 +28,8 @@ type tableShard struct {
 	// earliest is at most the earliest end of all entries, so that a full
 	// shard is not searched for ended windows before there can be one.
 	earliest int64
-	_        [16]byte // keeps neighbours' locks apart
+	// removed counts what made room: entries of ended windows, and others.
+	removed struct{ ended, live uint64 }
 }
 
 type tableEntry struct {
@@ -148,13 +149,21 @@ func (t *windowTable) drop(key []byte) {
 	}
 }
 
-// len returns the number of entries, those of ended windows included.
-func (t *windowTable) len() int {
-	n := 0
+// tableSize is the number of entries, those of ended windows included, and
+// how many were removed to make room.
+type tableSize struct {
+	entries     int
+	ended, live uint64
+}
+
+func (t *windowTable) size() tableSize {
+	var n tableSize
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
-		n += len(s.index)
+		n.entries += len(s.index)
+		n.ended += s.removed.ended
+		n.live += s.removed.live
 		s.mu.Unlock()
 	}
 	return n
@@ -203,6 +212,7 @@ func (s *tableShard) evict(now int64) {
 			continue
 		}
 		s.remove(int32(i))
+		s.removed.live++
 		return
 	}
 }
@@ -218,6 +228,7 @@ func (s *tableShard) evictEnded(now int64) bool {
 		s.hand = i + 1
 		if e := &s.entries[i]; e.end <= now && e.key != "" {
 			s.remove(int32(i))
+			s.removed.ended++
 			return true
 		} else if e.key != "" {
 			earliest = min(earliest, e.end)

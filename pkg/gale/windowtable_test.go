@@ -23,7 +23,7 @@ func TestWindowTableIsBounded(t *testing.T) {
 		for i := range 20_000 {
 			w.put(fmt.Append(nil, "key", i), 10, 20, 1)
 		}
-		if n := w.len(); n > size+64 || n < size/2 {
+		if n := w.size().entries; n > size+64 || n < size/2 {
 			t.Errorf("size %d: %d entries", size, n)
 		}
 	}
@@ -42,6 +42,9 @@ func TestWindowTableEvictsEndedWindowsFirst(t *testing.T) {
 		if _, found := w.get(fmt.Append(nil, "long", i), 50); !found {
 			t.Fatalf("entry %d of a window that goes on was evicted", i)
 		}
+	}
+	if n := w.size(); n.entries != 64 || n.ended != 32 || n.live != 0 {
+		t.Errorf("%+v", n)
 	}
 }
 

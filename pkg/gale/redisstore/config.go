@@ -37,7 +37,8 @@ type Config struct {
 	// PoolSize is the number of connections that carry requests; one more
 	// each is for probes and for replicated leases. 0 means 10.
 	PoolSize int
-	// Timeout bounds each operation, and connecting. 0 means a second.
+	// Timeout bounds each operation, and connecting, which is given two
+	// seconds at most. 0 means a second.
 	Timeout time.Duration
 	// PipelineWindow is how long a worker waits for more to send after the
 	// first operation. 0 does not wait: what came meanwhile goes along.

@@ -24,7 +24,7 @@ type dialer struct {
 func newDialer(s *settings) *dialer {
 	d := &dialer{open: s.Dialer, tls: s.TLS, network: s.Network, address: s.Address}
 	if d.open == nil {
-		netDialer := &net.Dialer{Timeout: s.Timeout, KeepAlive: 15 * time.Second}
+		netDialer := &net.Dialer{KeepAlive: 15 * time.Second}
 		d.open = netDialer.DialContext
 	}
 	return d

@@ -54,7 +54,12 @@ func (j *countJob) send(ctx context.Context, p *pipeline) int {
 			if j.backs == nil {
 				j.backs = make([]*scriptCall, len(j.steps))
 			}
-			j.backs[i] = p.call(ctx, giveBackScript, []string{s.Key}, decimal(s.Hits))
+			keys := []string{s.Key}
+			if len(j.steps) == 1 {
+				j.backs[i] = p.call(ctx, giveBackScript, keys, decimal(s.Hits))
+			} else {
+				j.backs[i] = p.callInOrder(ctx, giveBackScript, keys, decimal(s.Hits))
+			}
 			continue
 		}
 		j.adds[i] = p.IncrBy(ctx, s.Key, int64(min(s.Hits, math.MaxInt64)))

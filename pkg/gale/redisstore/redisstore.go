@@ -50,14 +50,15 @@ func New(c Config) (*Store, error) {
 
 		Dialer:                d.dial,
 		OnConnect:             loadScripts,
-		DialTimeout:           s.Timeout,
+		DialTimeout:           min(s.Timeout, maxDial),
 		DialerRetries:         1,
+		MaxConcurrentDials:    s.PoolSize + moreDials,
 		ReadTimeout:           s.Timeout,
 		WriteTimeout:          s.Timeout,
 		ContextTimeoutEnabled: true,
 		MaxRetries:            -1, // a step that is sent twice counts twice
 
-		PoolSize:         s.PoolSize + extraConns,
+		PoolSize:         driverPool,
 		PipelinePoolSize: -1, // all connections are for pipelines
 		PoolTimeout:      s.Timeout,
 		ConnMaxIdleTime:  -1,
@@ -74,13 +75,23 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// extraConns are for the ping and for replicated leases.
-const extraConns = 2
+const (
+	// maxDial ends attempts to connect that the network swallows, so that the
+	// next one is soon: a second and two connect even over a bad one.
+	maxDial = 2 * time.Second
+	// moreDials leaves room for probes while all workers' attempts hang.
+	moreDials = 16
+)
+
+// driverPool is never reached: connections are as many as workers, and two.
+// After so many failures to connect the driver stops trying for seconds, and
+// enforcement would be back that much later.
+const driverPool = 4096
 
 // NewWithClient returns a store on a client of any kind, which it owns and
 // closes. The client MUST NOT repeat commands (MaxRetries -1), and should
-// honour deadlines (ContextTimeoutEnabled) and have PoolSize and two more
-// connections. Of c, what concerns connecting is not used.
+// honour deadlines (ContextTimeoutEnabled) and have c.PoolSize connections and
+// two more. Of c, what concerns connecting is not used.
 func NewWithClient(client redis.UniversalClient, c Config) (*Store, error) {
 	c.Address, c.Network = "given client", "unix"
 	s, err := c.check()

@@ -84,6 +84,12 @@ func (p *pipeline) call(ctx context.Context, s *script, keys []string, args ...a
 	return c
 }
 
+// callInOrder is call for a script between other commands. It is sent as
+// text, for one that the server did not know would be executed after them.
+func (p *pipeline) callInOrder(ctx context.Context, s *script, keys []string, args ...any) *scriptCall {
+	return &scriptCall{script: s, keys: keys, args: args, cmd: p.Eval(ctx, s.source, keys, args...)}
+}
+
 // exec sends the pipeline and reads the replies into its commands. Scripts
 // that the server did not know are sent once more as text: they have not been
 // executed. That takes a second round trip, once after the server forgot.
