@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// agree checks one set of rules and some requests against the naive matcher.
-func agree(t *testing.T, c *choices) {
+// agree checks one set of rules and some requests against the naive matcher,
+// and returns how many requests had a limit.
+func agree(t *testing.T, c *choices) (limited int) {
 	t.Helper()
 	var limits uint32
 	naive := c.level(3, &limits)
@@ -21,7 +22,7 @@ func agree(t *testing.T, c *choices) {
 		t.Fatalf("%d rules, want %d\n%s", len(tree.Rules()), limits, text)
 	}
 	var m Match
-	for range 50 {
+	for range 200 {
 		entries := c.entries()
 		tree.Match("d", entries, &m)
 		way := naive.match(entries)
@@ -31,6 +32,7 @@ func agree(t *testing.T, c *choices) {
 		if way == nil {
 			continue
 		}
+		limited++
 		if want := way[len(way)-1].node.limit; m.Rule.RequestsPerUnit != want {
 			t.Fatalf("%v: limit %d, want %d\n%s", entries, m.Rule.RequestsPerUnit, want, text)
 		}
@@ -46,6 +48,7 @@ func agree(t *testing.T, c *choices) {
 		}
 		explained(t, tree, entries, way)
 	}
+	return limited
 }
 
 // explained checks that Explain tells the same.
@@ -67,20 +70,25 @@ func explained(t *testing.T, tree *Tree, entries []Entry, way []naiveStep) {
 }
 
 func TestMatchAgreesWithNaiveMatcher(t *testing.T) {
-	rounds := 500
+	rounds := 100
 	if testing.Short() {
-		rounds = 50
+		rounds = 20
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	data := make([]byte, 4096)
+	data := make([]byte, 8192)
+	limited := 0
 	for range rounds {
 		for i := range data {
 			data[i] = byte(random.Uint32())
 		}
-		agree(t, &choices{data: data})
+		limited += agree(t, &choices{data: data})
 	}
+	if limited < rounds {
+		t.Errorf("only %d requests of %d rule sets had a limit: this tests nothing", limited, rounds)
+	}
+	t.Logf("%d of %d requests had a limit", limited, 200*rounds)
 }
 
 func FuzzMatch(f *testing.F) {
