@@ -20,7 +20,6 @@ type ledgers struct {
 	fail     bool
 	leases   atomic.Int64
 	steps    atomic.Int64
-	count    map[string]uint64
 }
 
 func newLedgers() *ledgers { return &ledgers{counters: map[string]*Ledger{}} }
