@@ -37,7 +37,7 @@ every_fuzz() {
 	local file target
 	while IFS=: read -r file target; do
 		run "fuzz $target" go test "./$(dirname "$file")" -run '^$' \
-			-fuzz "^$target\$" -fuzztime "${FUZZ_SECONDS:-30}s"
+			-fuzz "^$target\$" -fuzzminimizetime 5x -fuzztime "${FUZZ_SECONDS:-30}s"
 	done < <(git grep --untracked -oE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed 's/func //')
 }
 
