@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -69,7 +70,7 @@ func parseFlags(flags *flag.FlagSet, help string, args []string, out, log io.Wri
 	switch {
 	case err == nil:
 		return 0, true
-	case err == flag.ErrHelp:
+	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, help)
 		flags.SetOutput(out)
 		flags.PrintDefaults()

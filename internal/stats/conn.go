@@ -100,7 +100,7 @@ func (c *lineConn) close(ctx context.Context) error {
 func (c *lineConn) run(ctx context.Context) {
 	defer close(c.done)
 	link := link{lineConn: c}
-	defer link.drop()
+	defer func() { _ = link.drop() }()
 	for {
 		select {
 		case chunk := <-c.queue:
@@ -185,7 +185,7 @@ func (l *link) write(ctx context.Context, chunk []byte) ([]byte, error) {
 	if err == nil {
 		return nil, nil
 	}
-	l.drop()
+	_ = l.drop() // the error of the write says more
 	if l.network == "udp" {
 		if errors.Is(err, syscall.EMSGSIZE) {
 			l.dropped.Add(1)

@@ -145,11 +145,11 @@ func crowds(n int) map[string]func(t testing.TB) (*Tree, []Entry) {
 
 // Whatever the number of rules, a look-up compares few patterns.
 func TestWildcardsCompareFew(t *testing.T) {
-	for name, make := range crowds(100_000) {
+	for name, build := range crowds(100_000) {
 		if name == "exact" {
 			continue
 		}
-		tree, entries := make(t)
+		tree, entries := build(t)
 		w := &tree.domains["d"].root.nodes["tenant"].children.wild
 		key := []byte("path_" + entries[1].Value)
 		compared := 0
@@ -171,8 +171,8 @@ func TestWildcardsCompareFew(t *testing.T) {
 // Matching, the key and both kinds of names allocate nothing.
 func TestAllocations(t *testing.T) {
 	for _, n := range []int{10, 100_000} {
-		for name, make := range crowds(n) {
-			tree, entries := make(t)
+		for name, build := range crowds(n) {
+			tree, entries := build(t)
 			var m Match
 			buf := []byte(strings.Repeat(" ", 1024))
 			long := []Entry{entries[0], {entries[1].Key, strings.Repeat("x", 500)}}
@@ -205,9 +205,9 @@ func TestMatchForgetsHugeValues(t *testing.T) {
 
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{10, 100_000} {
-		for name, make := range crowds(n) {
+		for name, build := range crowds(n) {
 			b.Run(fmt.Sprintf("rules=%d/kind=%s", n, name), func(b *testing.B) {
-				tree, entries := make(b)
+				tree, entries := build(b)
 				var m Match
 				var key []byte
 				b.ReportAllocs()

@@ -134,7 +134,7 @@ func (l *lot) add(s span) (homeless uint64) {
 		n = merge(all[:], n, have)
 	}
 	if !placed {
-		n = merge(all[:], n, s)
+		merge(all[:], n, s)
 	}
 	copy(l.spans[:], all[:maxSpans])
 	return all[maxSpans].size()

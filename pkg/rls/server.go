@@ -81,6 +81,7 @@ func serviceDesc() *grpc.ServiceDesc {
 	}
 }
 
+//nolint:revive // grpc says what a handler takes, and in which order
 func handleShouldRateLimit(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 	in := new(incoming)
 	if err := decode(in); err != nil {
