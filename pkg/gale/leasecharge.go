@@ -11,7 +11,7 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 	k := l.link(c.Policy)
 	at := k.instant(a.now)
 	now := at.tick()
-	sh := &l.shards[shardOf(r.leased.hashes[i])]
+	sh := &l.shards[l.shardOf(r.leased.hashes[i])]
 	e := l.entry(sh, r.leased.hashes[i], c, k, a)
 	if e == nil { // every key has a lease in flight: there is no place
 		return l.unavailable(sh, c, d, a)

@@ -16,8 +16,9 @@ type leaser struct {
 	seed    maphash.Seed
 	start   time.Time
 	config  Config
-	perKeys int // keys that a shard may have
-	shards  [shardCount]shard
+	perKeys int     // keys that a shard may have
+	shards  []shard // a power of two
+	shift   int     // of a hash, to its shard
 	// main and perSecond are the ways to the stores; the same one when there
 	// is no separate per-second store.
 	main, perSecond *link
@@ -51,11 +52,13 @@ func newLeaser(main, perSecond Store, f *fallback, c Config) *leaser {
 		seed:     maphash.MakeSeed(),
 		start:    time.Now(),
 		config:   c,
-		perKeys:  max(c.MaxLeasedKeys/shardCount, 1),
+		shards:   make([]shard, shardsFor(c.MaxLeasedKeys)),
 		fleet:    f.fleet,
 		fallback: f,
 		stop:     make(chan struct{}),
 	}
+	l.perKeys = max(c.MaxLeasedKeys/len(l.shards), 1)
+	l.shift = 65 - bits.Len(uint(len(l.shards)))
 	l.main = newLink(main, l.start, c.OpTimeout, l.land)
 	l.perSecond = l.main
 	if perSecond != nil && perSecond != main {
@@ -164,10 +167,10 @@ func (l *leaser) patience(ctx context.Context) time.Duration {
 // set.
 func (l *leaser) try(r *Request, a *attempt) bool {
 	a.now = time.Now()
-	var locked [shardCount / 64]uint64
+	var locked [maxShards / 64]uint64
 	single := -1
 	if len(r.Charges) == 1 {
-		single = shardOf(r.leased.hashes[0])
+		single = l.shardOf(r.leased.hashes[0])
 		l.shards[single].mu.Lock()
 	} else {
 		l.lock(r, &locked)
@@ -200,25 +203,25 @@ func (l *leaser) try(r *Request, a *attempt) bool {
 	return settled
 }
 
-func shardOf(hash uint64) int { return int(hash >> (64 - 9)) }
+func (l *leaser) shardOf(hash uint64) int { return int(hash >> l.shift) }
 
 // lock takes the shards of all leased charges, in one order everywhere.
-func (l *leaser) lock(r *Request, locked *[shardCount / 64]uint64) {
+func (l *leaser) lock(r *Request, locked *[maxShards / 64]uint64) {
 	for i := range r.Charges {
 		if r.Charges[i].Policy.Mode == ModeLeased {
-			s := shardOf(r.leased.hashes[i])
+			s := l.shardOf(r.leased.hashes[i])
 			locked[s/64] |= 1 << (s % 64)
 		}
 	}
-	for i, word := range locked {
+	for i, word := range locked[:(len(l.shards)+63)/64] {
 		for ; word != 0; word &= word - 1 {
 			l.shards[i*64+bits.TrailingZeros64(word)].mu.Lock()
 		}
 	}
 }
 
-func (l *leaser) unlock(locked *[shardCount / 64]uint64) {
-	for i, word := range locked {
+func (l *leaser) unlock(locked *[maxShards / 64]uint64) {
+	for i, word := range locked[:(len(l.shards)+63)/64] {
 		for ; word != 0; word &= word - 1 {
 			l.shards[i*64+bits.TrailingZeros64(word)].mu.Unlock()
 		}
@@ -237,7 +240,7 @@ func (l *leaser) undo(r *Request, a *attempt) {
 // restore puts one charge's credits back. The shard's lock is held.
 func (l *leaser) restore(r *Request, i int, a *attempt) {
 	c := &r.Charges[i]
-	sh := &l.shards[shardOf(r.leased.hashes[i])]
+	sh := &l.shards[l.shardOf(r.leased.hashes[i])]
 	r.leased.spent[i] = false
 	sh.mu.counts.spent -= c.Hits
 	e := sh.mu.table.find(r.leased.hashes[i], c.Key)
@@ -260,7 +263,7 @@ func (l *leaser) putBack(r *Request) {
 	var a attempt
 	for i := range r.Charges {
 		if i < len(r.leased.spent) && r.leased.spent[i] {
-			sh := &l.shards[shardOf(r.leased.hashes[i])]
+			sh := &l.shards[l.shardOf(r.leased.hashes[i])]
 			sh.mu.Lock()
 			l.restore(r, i, &a)
 			sh.mu.Unlock()
@@ -306,7 +309,7 @@ func (l *leaser) refund(ctx context.Context, c *Charge, d *Decision) error {
 		return l.refundLost(c)
 	}
 	hash := maphash.Bytes(l.seed, c.Key)
-	sh := &l.shards[shardOf(hash)]
+	sh := &l.shards[l.shardOf(hash)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if e := sh.mu.table.find(hash, c.Key); e != nil {

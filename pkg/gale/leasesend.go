@@ -17,7 +17,7 @@ func (l *leaser) lease(e *entry, hash uint64, c *Charge, k *link, lack Lack, iv 
 	length := c.Policy.Limit.Window * microsPerSecond
 	begun, dropped, of := e.holder.Begin(lack.Window, iv, length)
 	if dropped > 0 {
-		sh := &l.shards[shardOf(hash)]
+		sh := &l.shards[l.shardOf(hash)]
 		if of < iv.Earliest/length {
 			sh.mu.counts.expired += dropped
 		} else {
@@ -32,7 +32,7 @@ func (l *leaser) lease(e *entry, hash uint64, c *Charge, k *link, lack Lack, iv 
 	if lack.Need > 0 {
 		want = e.demand.want(l.appetite(e, c, k, lack, iv))
 	}
-	l.shards[shardOf(hash)].mu.counts.want(want)
+	l.shards[l.shardOf(hash)].mu.counts.want(want)
 	a.add(k, l.leaseTask(e, hash, c, lack.Window, lack.Need, want))
 }
 
@@ -104,7 +104,7 @@ func (l *leaser) land(k *link, tasks []task, err error, iv Interval, now tick) {
 		if t.entry == nil {
 			continue
 		}
-		sh := &l.shards[shardOf(t.hash)]
+		sh := &l.shards[l.shardOf(t.hash)]
 		sh.mu.Lock()
 		l.landOne(sh, k, t, err, now, &a)
 		sh.mu.Unlock()

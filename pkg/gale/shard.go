@@ -4,9 +4,23 @@ import (
 	"sync"
 )
 
-// shardCount is a power of two; a full pass over one shard's keys holds its
-// lock for some microseconds with a million keys in all.
-const shardCount = 512
+const (
+	// maxShards, a power of two, is many more than there are cores, so that
+	// two of them seldom want the same lock, or the same line of memory.
+	maxShards = 4096
+	// minShardKeys is the least room of a shard: smaller ones would fill
+	// unevenly and evict long before all are full.
+	minShardKeys = 128
+)
+
+// shardsFor returns how many shards so many keys get: a power of two.
+func shardsFor(keys int) int {
+	n := maxShards
+	for n > 1 && keys/n < minShardKeys {
+		n /= 2
+	}
+	return n
+}
 
 // entry is one leased key. Its shard's lock guards it. Its size is counted:
 // a million of them fit in 300 MiB with their keys (BenchmarkMemory).

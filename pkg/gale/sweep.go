@@ -35,7 +35,7 @@ func (l *leaser) sweep() {
 			return
 		case <-ticker.C:
 		}
-		for i := part; i < shardCount; i += sweepParts {
+		for i := part; i < len(l.shards); i += sweepParts {
 			keys += l.sweepShard(&l.shards[i])
 		}
 		if part == sweepParts-1 {
