@@ -133,26 +133,6 @@ func (a answer) name() string {
 	}
 }
 
-// noiseStep is the length of the time slots in which noise is kept.
-const noiseStep = 100 * time.Millisecond
-
-// noise is how long answers take that need nothing, by slot of time: what the
-// machine, the network stack and this client add to every latency.
-type noise map[int64]time.Duration
-
-// noiseOf takes it from a load that nothing is done to.
-func noiseOf(all answers) noise {
-	n := noise{}
-	for _, a := range all {
-		for s := slot(a.sent); s <= slot(a.sent.Add(a.took)); s++ {
-			n[s] = max(n[s], a.took)
-		}
-	}
-	return n
-}
-
-func slot(t time.Time) int64 { return t.UnixNano() / int64(noiseStep) }
-
 // later returns the answers that took longer than that.
 func (all answers) later(than time.Duration) (late answers) {
 	for _, a := range all {
@@ -163,15 +143,11 @@ func (all answers) later(than time.Duration) (late answers) {
 	return late
 }
 
-// beyond returns the answers that took longer than that and the noise at the
-// same moment together.
+// beyond returns the answers that took longer than that and what the machine
+// may have added.
 func (all answers) beyond(than time.Duration, n noise) (late answers) {
 	for _, a := range all {
-		var excuse time.Duration
-		for s := slot(a.sent) - 1; s <= slot(a.sent.Add(a.took))+1; s++ {
-			excuse = max(excuse, n[s])
-		}
-		if a.took > than+excuse {
+		if a.took > than+n.excuses(a) {
 			late = append(late, a)
 		}
 	}
