@@ -78,6 +78,7 @@ type ruleLoader struct {
 	log     *slog.Logger
 	good    *stats.Counter // config_load_success
 	bad     *stats.Counter // config_load_error
+	files   fileStats
 
 	mu   sync.Mutex // one load at a time: changes and SIGHUP may meet
 	last *descriptors.Tree
@@ -90,6 +91,7 @@ func (l *ruleLoader) load() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	files, err := l.source.read()
+	l.files.count(files, err)
 	if err != nil {
 		l.bad.Add(1)
 		l.log.Error("Error loading new configuration: " + err.Error())
@@ -117,6 +119,34 @@ func (l *ruleLoader) load() {
 	}
 	l.log.Info("Successfully loaded new configuration",
 		"rules", l.source.about, "files", len(files), "domains", len(tree.Domains()), "limits", len(tree.Rules()))
+}
+
+// fileStats are the figures about reading files, under the names that they have
+// in envoyproxy/ratelimit.
+type fileStats struct {
+	attempts, failures *stats.Counter
+	values             *stats.Gauge
+}
+
+func newFileStats(r *stats.Registry) fileStats {
+	return fileStats{
+		attempts: r.Counter("runtime.load_attempts"), failures: r.Counter("runtime.load_failures"),
+		values: r.Gauge("runtime.num_values"),
+	}
+}
+
+func (f fileStats) count(files []descriptors.File, err error) {
+	f.attempts.Add(1)
+	if err != nil {
+		f.failures.Add(1)
+		return
+	}
+	for _, one := range files {
+		if one.Err != nil {
+			f.failures.Add(1)
+		}
+	}
+	f.values.Set(int64(len(files)))
 }
 
 // errorLines returns one line for each defect.

@@ -71,8 +71,8 @@ func (a *app) run(signals <-chan os.Signal) error {
 	if !forced {
 		a.loader.load()
 	}
-	go a.watchStore(ctx, failed)
 	a.awaitStore()
+	go a.watchStore(ctx, failed)
 	if err := a.open(failed); err != nil {
 		return err // nothing was served: there is nothing to drain or to tell
 	}

@@ -140,7 +140,7 @@ func TestPortZeroIsLogged(t *testing.T) {
 }
 
 func TestUnixSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "gale") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "gale") //nolint:usetesting // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,6 +258,28 @@ func TestRedisMayComeLater(t *testing.T) {
 	if got := ask(t, dial(t, g.GRPC), "gale", "hello", t.Name()); got != "OK" {
 		t.Errorf("answer %s\n%s", got, g.Log())
 	}
+}
+
+// Once Redis was there, health stays good when it goes, unless the operator
+// wants it to follow.
+func TestHealthFollowsRedisWhenAsked(t *testing.T) {
+	redis := testenv.Redis(t)
+	if !redis.Owned() {
+		t.Skip("needs a Redis that it may kill")
+	}
+	stays := testenv.Gale(t, testenv.GaleOptions{Redis: redis})
+	follows := testenv.Gale(t, testenv.GaleOptions{Redis: redis, Env: map[string]string{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION": "true"}})
+	health := func(g *testenv.GaleServer) string { return get("http://" + g.HTTP + "/healthcheck")[:3] }
+	for _, g := range []*testenv.GaleServer{stays, follows} {
+		testenv.Eventually(t, patience, "health", func() bool { return health(g) == "200" })
+	}
+	redis.Kill(t)
+	testenv.Eventually(t, patience, "health to follow Redis down", func() bool { return health(follows) == "500" })
+	if got := health(stays); got != "200" {
+		t.Errorf("health went to %s without being asked to", got)
+	}
+	redis.Restart(t)
+	testenv.Eventually(t, patience, "health to follow Redis up", func() bool { return health(follows) == "200" })
 }
 
 func TestStartGivesUpOnRedisWhenAsked(t *testing.T) {

@@ -64,6 +64,7 @@ func wire(s settings.Settings, log *slog.Logger) (*app, error) {
 		options: descriptors.Options{MergeDomains: s.Source.MergeDomains, DefaultMode: descriptors.Mode(s.Source.DefaultMode)},
 		good:    a.registry.Counter("ratelimit.service.config_load_success"),
 		bad:     a.registry.Counter("ratelimit.service.config_load_error"),
+		files:   newFileStats(a.registry),
 	}
 	metrics, err := newMetrics(a)
 	if err != nil {

@@ -43,7 +43,7 @@ func (r *Registry) WriteText(w io.Writer) error {
 	slices.Sort(lines)
 	b := bufio.NewWriter(w)
 	for _, line := range lines {
-		b.WriteString(line) // the error is Flush's
+		fmt.Fprint(b, line)
 	}
 	return b.Flush()
 }
