@@ -88,6 +88,7 @@ type stream struct {
 	admitted []admission
 	refused  int64 // hits
 	failed   int   // requests
+	offered  map[int64]int64
 }
 
 func (s *stream) String() string { return strings.Join(s.entries, " ") }
@@ -180,10 +181,8 @@ func (l *load80) send(s *stream, replica int) {
 		s.note(admission{}, false, true)
 		return
 	}
-	hits := s.hits
-	if hits > 1 {
-		hits = 1 + rand.IntN(2*s.hits-1)
-	}
+	hits := s.some()
+	s.offer(int64(hits))
 	l.done.Go(func() {
 		defer func() { <-l.busy[replica] }()
 		a, over, err := askFor(l.fleet[replica], uint64(hits), s.entries)
@@ -205,6 +204,25 @@ func askFor(c rlsv3.RateLimitServiceClient, hits uint64, entries []string) (a ad
 		err = fmt.Errorf("no limit for %v", entries)
 	}
 	return a, r.GetOverallCode() == rlsv3.RateLimitResponse_OVER_LIMIT, err
+}
+
+// some is how many hits the next request has: one for a third of them, so
+// that something fits into what is left, and hits on average.
+func (s *stream) some() int {
+	if s.hits == 1 || rand.IntN(3) == 0 {
+		return 1
+	}
+	return 1 + rand.IntN(3*s.hits-2)
+}
+
+// offer notes, for the window of the moment, that hits are asked for.
+func (s *stream) offer(hits int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.offered == nil {
+		s.offered = map[int64]int64{}
+	}
+	s.offered[time.Now().UnixMicro()/(s.length*1e6)] += hits
 }
 
 func (s *stream) note(a admission, admitted, failed bool) {
