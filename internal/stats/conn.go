@@ -157,7 +157,7 @@ func (l *link) attempt(ctx context.Context, chunk []byte) ([]byte, error) {
 	case err != nil && !l.down:
 		l.down = true
 		l.log.Warn("The statistics sink cannot be reached; counts wait in a bounded buffer, then the newest are dropped. "+
-			"If there is none, set USE_STATSD=false",
+			"If there is none, set DISABLE_STATS=true",
 			"network", l.network, "address", l.address, "error", err)
 	case err == nil && l.down:
 		l.down = false
