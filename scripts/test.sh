@@ -67,7 +67,13 @@ if [ "$what" = quick ]; then
 fi
 
 run "house rules" go test ./internal/arch
-run "unit tests" go test -race -shuffle=on -tags invariants -timeout 12m ./...
+# Tests that use real servers measure time, so they do not share the machine
+# with tests that use all of it.
+tested_by_testenv() { go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep "$@" internal/testenv | cut -d' ' -f1; }
+# shellcheck disable=SC2046 # one word a package
+run "unit tests" go test -race -shuffle=on -tags invariants -timeout 12m $(tested_by_testenv -v)
+# shellcheck disable=SC2046
+run "tests with servers" go test -race -shuffle=on -tags invariants -timeout 12m -p 1 $(tested_by_testenv -e)
 # Budgets are measured without the race detector, which allocates on its own.
 run "allocation budgets" go test -run 'Alloc|Budget' ./...
 run "integration" go test -tags integration -parallel 4 -timeout 15m ./integration/...
