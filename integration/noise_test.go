@@ -41,10 +41,11 @@ func noiseOf(undisturbed answers) noise {
 }
 
 // excuses is how much of an answer's latency may be the machine's: the noise
-// from the slot before it to the slot after it.
+// from its first slot to the slot after its last, as who measures may be held
+// up too.
 func (n noise) excuses(a answer) time.Duration {
 	var longest, held time.Duration
-	for s := slot(a.sent) - 1; s <= slot(a.sent.Add(a.took))+1; s++ {
+	for s := slot(a.sent); s <= slot(a.sent.Add(a.took))+1; s++ {
 		longest = max(longest, n.calls[s])
 		held += n.held[s]
 	}
