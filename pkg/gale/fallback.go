@@ -53,7 +53,7 @@ func (f *fallback) decide(c *Charge, key []byte, w localWindow) (d Decision, ok 
 // decideKeyless is decide for a charge whose counter has not been named, at
 // the time now. The error is ErrUnavailable.
 func (f *fallback) decideKeyless(c *Charge, now time.Time) (Decision, error) {
-	w := windowAt(now.Unix(), c.Policy.Limit)
+	w := windowAt(wall(now).Unix(), c.Policy.Limit)
 	key := strconv.AppendInt(bytes.Clone(c.Key), w.start, 10)
 	d, ok := f.decide(c, key, w)
 	if !ok {

@@ -25,7 +25,7 @@ func (l *leaser) charge(r *Request, i int, a *attempt) bool {
 		}
 		a.uncounted = a.first
 		// Any answer tells the store's time; the wall clock guesses the window.
-		l.lease(e, r.leased.hashes[i], c, k, Lack{Window: a.now.Unix() / c.Policy.Limit.Window}, iv, now, a)
+		l.lease(e, r.leased.hashes[i], c, k, Lack{Window: wall(a.now).Unix() / c.Policy.Limit.Window}, iv, now, a)
 		return l.await(e, k, a)
 	}
 	var paid *Paid // one charge alone is never put back

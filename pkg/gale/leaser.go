@@ -288,8 +288,8 @@ func (l *leaser) refund(ctx context.Context, c *Charge, d *Decision) error {
 	k := l.link(c.Policy)
 	now := time.Now()
 	length := c.Policy.Limit.Window
-	w := now.Unix() / length
-	*d = Decision{Reason: ReasonRefund, Remaining: c.Policy.Limit.Hits, Reset: windowAt(now.Unix(), c.Policy.Limit).reset()}
+	w := wall(now).Unix() / length
+	*d = Decision{Reason: ReasonRefund, Remaining: c.Policy.Limit.Hits, Reset: windowAt(wall(now).Unix(), c.Policy.Limit).reset()}
 	if iv, ok := k.clock.Load().At(k.instant(now)); ok {
 		w = iv.Earliest / (length * microsPerSecond)
 		d.Reset = resetOf((w+1)*length*microsPerSecond - iv.Earliest)

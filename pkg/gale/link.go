@@ -76,7 +76,7 @@ func newLink(s Store, start time.Time, timeout time.Duration, land func(*link, [
 
 // instant reads both of this replica's clocks.
 func (k *link) instant(now time.Time) Instant {
-	return Instant{Mono: int64(now.Sub(k.start)), Wall: now.UnixNano()}
+	return Instant{Mono: int64(now.Sub(k.start)), Wall: wall(now).UnixNano()}
 }
 
 func (i Instant) tick() tick { return tick(i.Mono/int64(time.Millisecond)) + 1 }

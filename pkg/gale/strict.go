@@ -101,7 +101,7 @@ func (c *strictCall) batches() [2]*batch { return [2]*batch{&c.main, &c.second} 
 
 func (s *strict) acquire() *strictCall {
 	c := s.calls.Get().(*strictCall)
-	c.now = time.Now().Unix()
+	c.now = wall(time.Now()).Unix()
 	c.main.store, c.second.store = s.main, s.second
 	return c
 }
