@@ -26,11 +26,13 @@ fuzz: ## every fuzz target, 30 s each
 bench: ## all benchmarks
 	go test -run '^$$' -bench . ./...
 
-soak: ## what takes longer than CI may: GALE_SOAK=1 lengthens the tests that know it
-	GALE_SOAK=1 GALE_REQUIRE_SERVERS=1 go test -tags integration,invariants -timeout 8h ./...
+soak: ## what takes longer than CI may: an hour and more
+	GALE_TEST_OUTAGE=60s GALE_REQUIRE_SERVERS=1 go test -count 10 -tags invariants -timeout 8h ./pkg/...
+	FUZZ_SECONDS=600 scripts/test.sh fuzz
 
-spec: ## exhaustive searches and negative controls
-	go test -tags invariants ./spec/... ./pkg/gale/...
+spec: ## exhaustive searches and negative controls; TLC too where there is Java
+	go test -tags invariants ./spec/... ./pkg/gale/sim
+	if command -v java >/dev/null; then scripts/spec.sh; fi
 
-docs: ## every package's contract, as go doc prints it
-	@go list -f '{{if .Doc}}{{.ImportPath}}: {{.Doc}}{{end}}' ./...
+docs: ## writes what is generated from code: docs/configuration.md, docs/metrics.md
+	go test ./internal/settings ./cmd/gale-rls -update
