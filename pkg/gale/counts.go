@@ -82,9 +82,9 @@ func (e *Engine) LeaseStats() LeaseStats {
 		sh.mu.Lock()
 		s.add(&sh.mu.counts)
 		s.Keys += uint64(sh.mu.table.used)
-		for _, slot := range sh.mu.table.slots {
-			if slot.entry != nil {
-				s.Held += slot.entry.holder.Held()
+		for _, slot := range sh.mu.table.entries {
+			if slot != nil {
+				s.Held += slot.holder.Held()
 			}
 		}
 		sh.mu.Unlock()
@@ -148,9 +148,9 @@ func (e *Engine) WriteLeases(w io.Writer) error {
 	for i := range l.shards {
 		sh := &l.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.mu.table.slots {
-			if s.entry != nil {
-				keys = hottest(keys, s.entry, now)
+		for _, s := range sh.mu.table.entries {
+			if s != nil {
+				keys = hottest(keys, s, now)
 			}
 		}
 		sh.mu.Unlock()

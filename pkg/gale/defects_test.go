@@ -396,9 +396,9 @@ func onlyEntry(t *testing.T, e *Engine) *entry {
 	t.Helper()
 	var found *entry
 	for i := range e.leased.shards {
-		for _, s := range e.leased.shards[i].mu.table.slots {
-			if s.entry != nil {
-				found = s.entry
+		for _, s := range e.leased.shards[i].mu.table.entries {
+			if s != nil {
+				found = s
 			}
 		}
 	}

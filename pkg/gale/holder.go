@@ -225,8 +225,8 @@ func (h *Holder) Begin(w int64, iv Interval, length int64) (ok bool, dropped uin
 	for _, s := range l.spans {
 		dropped += s.size()
 	}
-	droppedOf = l.window
-	*l = lot{window: w, pending: true}
+	droppedOf = l.w()
+	*l = lot{index: uint32(w), pending: true}
 	return true, dropped, droppedOf
 }
 
@@ -245,12 +245,12 @@ func (h *Holder) victim(w int64, iv Interval, length int64) *lot {
 			continue
 		case l.checked == 0 && l.spans[0].next == 0: // unused, or its only lease failed
 			r = 4
-		case l.window < first:
+		case l.w() < first:
 			r = 3
-		case l.window > last+1:
+		case l.w() > last+1:
 			r = 2
 		}
-		if r > rank || r == rank && l.window < best.window {
+		if r > rank || r == rank && l.w() < best.w() {
 			best, rank = l, r
 		}
 	}
@@ -299,7 +299,7 @@ func (h *Holder) Refunded(w int64, n uint64) {
 // Surplus removes and returns what lot i has of credits above limit; with
 // limit 0 all of it. The caller hands it back to the ledger.
 func (h *Holder) Surplus(i int, limit uint64) (w int64, n uint64) {
-	return h.lots[i].window, h.lots[i].cutAbove(limit)
+	return h.lots[i].w(), h.lots[i].cutAbove(limit)
 }
 
 // Shed is Surplus for credits beyond keep, whatever their position; the
@@ -308,7 +308,7 @@ func (h *Holder) Shed(i int, keep uint64) (w int64, n uint64) {
 	l := &h.lots[i]
 	held := l.held(^uint64(0))
 	if held <= keep {
-		return l.window, 0
+		return l.w(), 0
 	}
 	n = held - keep
 	for j, left := maxSpans-1, n; j >= 0 && left > 0; j-- {
@@ -320,14 +320,14 @@ func (h *Holder) Shed(i int, keep uint64) (w int64, n uint64) {
 		}
 	}
 	l.compact()
-	return l.window, n
+	return l.w(), n
 }
 
 // Expire drops lot i if its window is over for certain, and returns what it
 // still held.
 func (h *Holder) Expire(i int, iv Interval, length int64) (expired uint64) {
 	l := &h.lots[i]
-	if l.pending || l.window >= iv.Earliest/length {
+	if l.pending || l.w() >= iv.Earliest/length {
 		return 0
 	}
 	for _, s := range l.spans {

@@ -29,7 +29,7 @@ func (h *Holder) level(w int64, limit uint64) (held, room uint64, idle bool) {
 // or in the one before.
 func (h *Holder) contended(w int64) bool {
 	for i := range h.lots {
-		if l := &h.lots[i]; l.contended && (l.window == w || l.window == w-1) {
+		if l := &h.lots[i]; l.contended && (l.w() == w || l.w() == w-1) {
 			return true
 		}
 	}
@@ -58,7 +58,7 @@ func (h *Holder) Idle() bool { return !h.Pending() && h.Held() == 0 }
 func (h *Holder) find(w int64) *lot {
 	for i := range h.lots {
 		l := &h.lots[i]
-		if l.window == w && (l.pending || l.checked != 0 || l.spans[0].next != 0) {
+		if l.w() == w && (l.pending || l.checked != 0 || l.spans[0].next != 0) {
 			return l
 		}
 	}

@@ -57,6 +57,9 @@ func newLeaser(main, perSecond Store, f *fallback, c Config) *leaser {
 		fallback: f,
 		stop:     make(chan struct{}),
 	}
+	for i := range l.shards {
+		l.shards[i].mu.table.hash = l.hash
+	}
 	l.perKeys = max(c.MaxLeasedKeys/len(l.shards), 1)
 	l.shift = 65 - bits.Len(uint(len(l.shards)))
 	l.main = newLink(main, l.start, c.OpTimeout, l.land)
@@ -78,9 +81,9 @@ func (l *leaser) link(p *Policy) *link {
 // attempt is one try at all leased charges of a request, under the locks of
 // their shards.
 type attempt struct {
-	now   time.Time
-	first bool // the first try: demand is counted once
-	final bool // the last try: what still lacks is answered by its fallback
+	now   time.Time // read by try; a Replica gives its own
+	first bool      // the first try: demand is counted once
+	final bool      // the last try: what still lacks is answered by its fallback
 	// tasks are leases and returns to send after the locks are released.
 	tasks map[*link][]task
 	// wait is closed when something lands that a lacking charge waits for;
@@ -166,7 +169,9 @@ func (l *leaser) patience(ctx context.Context) time.Duration {
 // Decisions are filled, and spent unless the request is refused or a.err is
 // set.
 func (l *leaser) try(r *Request, a *attempt) bool {
-	a.now = time.Now()
+	if a.now.IsZero() {
+		a.now = time.Now()
+	}
 	var locked [maxShards / 64]uint64
 	single := -1
 	if len(r.Charges) == 1 {

@@ -103,7 +103,7 @@ func (k *link) send(tasks []task) {
 	k.mu.Unlock()
 	if full {
 		k.stats.overflowed.Add(uint64(len(tasks)))
-		k.finish(tasks, ErrUnavailable)
+		k.finish(tasks, ErrUnavailable, k.instant(time.Now()))
 		return
 	}
 	k.more.Signal()
@@ -161,7 +161,7 @@ func (k *link) exchange(tasks []task) {
 		}
 		k.observe(sent, received, steps)
 	}
-	k.finish(tasks, err)
+	k.finish(tasks, err, k.instant(time.Now()))
 }
 
 // observe narrows the store's clock by one exchange and remembers how long
@@ -188,8 +188,7 @@ func (k *link) observe(sent, received Instant, steps []LeaseStep) {
 	}
 }
 
-func (k *link) finish(tasks []task, err error) {
-	now := k.instant(time.Now())
+func (k *link) finish(tasks []task, err error, now Instant) {
 	if err != nil {
 		k.stats.failed.Add(1)
 		k.failedAt.Store(uint32(now.tick()))

@@ -30,7 +30,8 @@ func (s span) usable(limit uint64) uint64 {
 // lot is what a holder has of one window, and what it knows of the ledger's
 // counter there. The zero value belongs to window 0 and knows nothing.
 type lot struct {
-	window int64
+	// index numbers the window; in seconds it fits until the year 2106.
+	index uint32
 	// spans ascend by next, and empty ones come last. They may overlap: a
 	// position that a peer handed back is granted again, and only how many
 	// credits lie at or below a limit counts (INV-1).
@@ -47,6 +48,9 @@ type lot struct {
 	// ahead: the lot was leased before its window began.
 	ahead bool
 }
+
+// w returns the lot's window.
+func (l *lot) w() int64 { return int64(l.index) }
 
 // tick is a monotonic time in milliseconds from an origin of the shell's; it
 // wraps after 49 days, so only differences count. 0 stands for never.
@@ -168,7 +172,7 @@ func (l *lot) cutAbove(limit uint64) (n uint64) {
 
 // String draws the lot: "w12[3-5 9] counter=20 pending".
 func (l *lot) String() string {
-	s := fmt.Sprintf("w%d[", l.window)
+	s := fmt.Sprintf("w%d[", l.w())
 	for i, p := range l.spans {
 		switch {
 		case p.next == 0:

@@ -22,7 +22,7 @@ type LotView struct {
 func (h *Holder) Lots() (views [2]LotView) {
 	for i := range h.lots {
 		l := &h.lots[i]
-		views[i] = LotView{Window: l.window, Credits: l.held(^uint64(0)), Pending: l.pending}
+		views[i] = LotView{Window: l.w(), Credits: l.held(^uint64(0)), Pending: l.pending}
 	}
 	return views
 }
@@ -33,12 +33,12 @@ func (h *Holder) Lots() (views [2]LotView) {
 func (h Holder) Canonical() Holder {
 	for i := range h.lots {
 		l := &h.lots[i]
-		if h.find(l.window) != l {
+		if h.find(l.w()) != l {
 			*l = lot{}
 		}
 		l.contended, l.ahead = false, false
 	}
-	if a, b := &h.lots[0], &h.lots[1]; a.window > b.window {
+	if a, b := &h.lots[0], &h.lots[1]; a.w() > b.w() {
 		*a, *b = *b, *a
 	}
 	return h

@@ -60,77 +60,79 @@ type shard struct {
 	_ [64]byte // no false sharing with the neighbour's lock
 }
 
-// slot is a place of a table; entry is nil when it is free.
-type slot struct {
-	hash  uint64
-	entry *entry
-}
-
 // table finds entries by key: open addressing with linear probing, since the
 // hash is known already and a Go map would compute its own. At most three
 // quarters full. The zero value is empty.
 type table struct {
-	slots []slot
-	used  int
+	entries []*entry // nil where free
+	// tags hold a byte of each entry's hash, so that a probe seldom reads an
+	// entry in vain.
+	tags []uint8
+	used int
+	hash func(key string) uint64 // set by newLeaser
 }
+
+// tag is a byte of the hash that chooses neither shard nor place.
+func tag(hash uint64) uint8 { return uint8(hash >> 32) }
 
 func (t *table) find(hash uint64, key []byte) *entry {
 	if t.used == 0 {
 		return nil
 	}
-	mask := uint64(len(t.slots) - 1)
+	mask := uint64(len(t.entries) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
-		s := &t.slots[i]
-		if s.entry == nil {
+		e := t.entries[i]
+		if e == nil {
 			return nil
 		}
-		if s.hash == hash && s.entry.key == string(key) {
-			return s.entry
+		if t.tags[i] == tag(hash) && e.key == string(key) {
+			return e
 		}
 	}
 }
 
 // insert adds an entry that is not in the table.
 func (t *table) insert(hash uint64, e *entry) {
-	if 4*(t.used+1) > 3*len(t.slots) {
-		old := t.slots
-		t.slots = make([]slot, max(8, 2*len(old)))
-		for _, s := range old {
-			if s.entry != nil {
-				t.place(s)
+	if 4*(t.used+1) > 3*len(t.entries) {
+		old := t.entries
+		n := max(8, 2*len(old))
+		t.entries, t.tags = make([]*entry, n), make([]uint8, n)
+		for _, e := range old {
+			if e != nil {
+				t.place(t.hash(e.key), e)
 			}
 		}
 	}
-	t.place(slot{hash, e})
+	t.place(hash, e)
 	t.used++
 }
 
-func (t *table) place(s slot) {
-	mask := uint64(len(t.slots) - 1)
-	i := s.hash & mask
-	for t.slots[i].entry != nil {
+func (t *table) place(hash uint64, e *entry) {
+	mask := uint64(len(t.entries) - 1)
+	i := hash & mask
+	for t.entries[i] != nil {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = s
+	t.entries[i], t.tags[i] = e, tag(hash)
 }
 
 // remove takes an entry out; what was pushed past its place moves back.
 func (t *table) remove(hash uint64, e *entry) {
-	mask := uint64(len(t.slots) - 1)
+	mask := uint64(len(t.entries) - 1)
 	i := hash & mask
-	for t.slots[i].entry != e {
-		if t.slots[i].entry == nil {
+	for t.entries[i] != e {
+		if t.entries[i] == nil {
 			return
 		}
 		i = (i + 1) & mask
 	}
 	t.used--
-	for j := (i + 1) & mask; t.slots[j].entry != nil; j = (j + 1) & mask {
-		// Slot j may move to i unless its home lies after i, cyclically.
-		if home := t.slots[j].hash & mask; (j-home)&mask >= (j-i)&mask {
-			t.slots[i] = t.slots[j]
+	for j := (i + 1) & mask; t.entries[j] != nil; j = (j + 1) & mask {
+		// Place j may move to i unless its home lies after i, cyclically.
+		if home := t.hash(t.entries[j].key) & mask; (j-home)&mask >= (j-i)&mask {
+			t.entries[i], t.tags[i] = t.entries[j], t.tags[j]
 			i = j
 		}
 	}
-	t.slots[i] = slot{}
+	t.entries[i] = nil
 }

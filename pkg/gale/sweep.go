@@ -36,7 +36,7 @@ func (l *leaser) sweep() {
 		case <-ticker.C:
 		}
 		for i := part; i < len(l.shards); i += sweepParts {
-			keys += l.sweepShard(&l.shards[i])
+			keys += l.sweepShard(&l.shards[i], time.Now())
 		}
 		if part == sweepParts-1 {
 			pace := sweepInterval * time.Duration(keys) / sweepKeys
@@ -47,14 +47,13 @@ func (l *leaser) sweep() {
 }
 
 // sweepShard returns how many keys it visited.
-func (l *leaser) sweepShard(sh *shard) (keys int) {
+func (l *leaser) sweepShard(sh *shard, now time.Time) (keys int) {
 	var a attempt
 	var gone []*entry
-	now := time.Now()
 	sh.mu.Lock()
-	for _, s := range sh.mu.table.slots {
-		if s.entry != nil && l.sweepEntry(sh, s.entry, now, &a) {
-			gone = append(gone, s.entry)
+	for _, s := range sh.mu.table.entries {
+		if s != nil && l.sweepEntry(sh, s, now, &a) {
+			gone = append(gone, s)
 		}
 	}
 	for _, e := range gone {
@@ -113,9 +112,9 @@ func (l *leaser) close(ctx context.Context) error {
 		var a attempt
 		sh := &l.shards[i]
 		sh.mu.Lock()
-		for _, s := range sh.mu.table.slots {
-			if s.entry != nil {
-				l.handBack(sh, s.entry, &a)
+		for _, s := range sh.mu.table.entries {
+			if s != nil {
+				l.handBack(sh, s, &a)
 			}
 		}
 		sh.mu.Unlock()
