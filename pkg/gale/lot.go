@@ -1,6 +1,10 @@
 package gale
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/gale-rls/gale-rls/internal/invariants"
+)
 
 // maxSpans bounds the separate ranges of credits in a lot: what is left of
 // the last lease, a top-up, and what a refused request put back. A range that
@@ -87,7 +91,7 @@ func (l *lot) spend(hits, limit uint64, paid *[maxSpans]span) (position uint64) 
 		s := &l.spans[i]
 		take := min(hits, s.usable(limit))
 		if take == 0 {
-			break
+			continue
 		}
 		position = uint64(s.next) + take - 1
 		if paid != nil {
@@ -100,24 +104,32 @@ func (l *lot) spend(hits, limit uint64, paid *[maxSpans]span) (position uint64) 
 			break
 		}
 	}
-	if emptied {
+	if invariants.Enabled {
+		invariants.Check(hits == 0, "INV-3: ", hits, " hits are not paid by ", l)
+	}
+	if emptied || l.spans[1].next != 0 {
 		l.compact()
 	}
 	return position
 }
 
-// compact drops spans that spending emptied.
+// compact drops spans that spending emptied, and restores their order, which
+// spending from overlapping ones upsets.
 func (l *lot) compact() {
+	var kept [maxSpans]span
 	n := 0
 	for _, s := range l.spans {
-		if s.next != 0 && s.next <= s.last {
-			l.spans[n] = s
-			n++
+		if s.next == 0 || s.next > s.last {
+			continue
 		}
+		i := n
+		for ; i > 0 && kept[i-1].next > s.next; i-- {
+			kept[i] = kept[i-1]
+		}
+		kept[i] = s
+		n++
 	}
-	for ; n < maxSpans; n++ {
-		l.spans[n] = span{}
-	}
+	l.spans = kept
 }
 
 // add puts a span in its place, merging neighbours. It returns how many
