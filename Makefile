@@ -28,6 +28,7 @@ bench: ## all benchmarks
 
 soak: ## what takes longer than CI may: an hour and more
 	GALE_TEST_OUTAGE=60s GALE_REQUIRE_SERVERS=1 go test -count 10 -tags invariants -timeout 8h ./pkg/...
+	scripts/soak.sh
 	FUZZ_SECONDS=600 scripts/test.sh fuzz
 
 spec: ## exhaustive searches and negative controls; TLC too where there is Java
