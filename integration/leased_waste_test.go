@@ -16,18 +16,22 @@ import (
 const wasteWarm = 8 * time.Second
 
 // TestLeasedNoWaste runs the same fleet without faults, asked for one and a
-// half times its limits and for ten times: what the limit allows is admitted,
+// half times its limits and for more: what the limit allows is admitted,
 // whichever replica holds the credits.
+//
+// It is not parallel: what is lost at the boundary of a window grows with the
+// round trip, and so with what else the machine does.
 func TestLeasedNoWaste(t *testing.T) {
-	t.Parallel()
 	limits := []int64{1, 10, 100, 1000, 100000}
 	f := startLeased(t, overshootFleet, leasedRules(limits, ""), nil)
 	var streams []*stream
 	for _, n := range limits {
-		for _, times := range []float64{1.5, 10} {
-			streams = append(streams,
-				demandOf(fmt.Sprint("second", n), n, 1, times*1.1, 100),
-				demandOf(fmt.Sprint("minute", n), n, 60, times*1.1, 100))
+		// A tenth more, for a Poisson stream may have less by chance.
+		for _, times := range []float64{1.65, 3.3} {
+			streams = append(streams, demandOf(fmt.Sprint("second", n), n, 1, times, 600))
+		}
+		for _, times := range []float64{1.65, 11} {
+			streams = append(streams, demandOf(fmt.Sprint("minute", n), n, 60, times, 100))
 		}
 	}
 	// One whole minute, and what is needed before it.
