@@ -103,6 +103,8 @@ func floodGale(t *testing.T, redis *testenv.RedisServer, request func(n int) *rl
 			"DISABLE_STATS": "false", "USE_STATSD": "false", "USE_PROMETHEUS": "true",
 			"PROMETHEUS_ADDR": prom, "STATS_FLUSH_INTERVAL": floodFlush.String(),
 			"GALE_MAX_KEYS": "20000",
+			// Two million commands at full speed, on a machine that may be busy.
+			"REDIS_TIMEOUT": "30s",
 		},
 	})
 	rls := dial(t, g.GRPC)
@@ -147,6 +149,9 @@ func send(t *testing.T, should shouldRateLimit, request func(n int) *rlsv3.RateL
 					return
 				}
 				r, err := should(ctx, request(n))
+				if ctx.Err() != nil {
+					return // another one has failed
+				}
 				if err != nil || r.GetOverallCode() != rlsv3.RateLimitResponse_OK {
 					t.Errorf("name %d: %v, %v; want OK", n, r.GetOverallCode(), err)
 					cancel()
@@ -156,8 +161,8 @@ func send(t *testing.T, should shouldRateLimit, request func(n int) *rlsv3.RateL
 		})
 	}
 	all.Wait()
-	if t.Failed() {
-		t.FailNow()
+	if t.Failed() || ctx.Err() != nil {
+		t.Fatalf("not all names were sent: %v", ctx.Err())
 	}
 }
 
