@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -284,13 +283,4 @@ func leasedRules(limits []int64, gale string) string {
 		}
 	}
 	return b.String()
-}
-
-// quantile returns the q-th quantile, which sorts all.
-func quantile(all []time.Duration, q float64) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[min(len(all)-1, int(q*float64(len(all))))]
 }

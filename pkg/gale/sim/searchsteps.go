@@ -160,9 +160,9 @@ func (x *explorer) failed(n *state, m message) {
 	n.holders[m.holder] = x.number(h)
 }
 
-func (n *state) lose(m message) {
+func (s *state) lose(m message) {
 	if m.window < maxWindows {
-		n.gone[m.window] += m.credits
+		s.gone[m.window] += m.credits
 	}
 }
 
