@@ -230,6 +230,7 @@ type kind uint8
 
 const (
 	arrives kind = iota
+	planned      // a request that a test planned
 	asks         // a request at a replica that stood still
 	executes
 	receives
@@ -242,7 +243,7 @@ const (
 	failsOver
 )
 
-var kindNames = [...]string{"request", "request after a pause", "the store executes", "answer", "time-out",
+var kindNames = [...]string{"request", "request", "request after a pause", "the store executes", "answer", "time-out",
 	"patience ends", "sweep", "crash", "pause", "cut off", "fail-over"}
 
 // event is something that happens at an instant; seq orders those of one.

@@ -9,7 +9,7 @@ import (
 func (f *fleet) handle(e event) {
 	f.note(e)
 	n := f.nodes[e.node]
-	if f.now < n.pausedUntil && e.what != arrives && e.what != executes {
+	if f.now < n.pausedUntil && e.what != arrives && e.what != planned && e.what != executes {
 		e.seq = 0
 		f.at(n.pausedUntil, e) // it happens when the process goes on
 		return
@@ -20,6 +20,8 @@ func (f *fleet) handle(e event) {
 			f.at(f.now+f.gap(), event{what: arrives})
 			f.request(f.target())
 		}
+	case planned:
+		f.request(e.node)
 	case asks:
 		f.start(e.node, e.waiter)
 	case executes:
