@@ -37,6 +37,9 @@ func (l *leaser) lease(e *entry, hash uint64, c *Charge, k *link, lack Lack, iv 
 }
 
 func (l *leaser) leaseTask(e *entry, hash uint64, c *Charge, w int64, need, want uint64) task {
+	if c.Policy.Lease.Replicated && l.link(c.Policy).lossy.Load() {
+		want = min(max(need, 1), want) // what a lost lease burns stays counted
+	}
 	return task{entry: e, hash: hash, step: LeaseStep{
 		Key: e.key, Length: c.Policy.Limit.Window, Window: w,
 		Limit: c.Policy.Limit.Hits, Need: min(need, want), Want: want,
@@ -127,9 +130,13 @@ func (l *leaser) landOne(sh *shard, k *link, t *task, err error, now tick, a *at
 		counts.leasesStale++
 	case s.Lost:
 		counts.lost += s.Grant
+		k.lossy.Store(true)
 	case s.Grant == 0:
 		counts.leasesRefused++
 	default:
+		if s.Replicated {
+			k.lossy.Store(false)
+		}
 		counts.leasesGranted++
 		counts.granted += s.Grant
 		if t.ahead {

@@ -48,7 +48,9 @@ type link struct {
 	// failures counts failed exchanges; failedAt is the tick of the last.
 	failures atomic.Uint64
 	failedAt atomic.Uint32
-	stats    linkStats
+	// lossy: no replica of the store acknowledged the last replicated grant.
+	lossy atomic.Bool
+	stats linkStats
 
 	mu struct {
 		sync.Mutex
