@@ -32,6 +32,8 @@ func run(args, environ []string, out, log io.Writer) int {
 		return client(rest, out, log)
 	case "explain":
 		return explain(rest, environ, out, log)
+	case "simulate":
+		return simulate(rest, out, log)
 	case "version", "-version", "--version":
 		fmt.Fprintln(out, version())
 		return 0
