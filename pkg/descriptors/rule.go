@@ -93,7 +93,7 @@ type Rule struct {
 	// when the rule has none.
 	Metadata map[string]any
 	Gale     Gale
-	// StatName is the KEY of the rule's statistics (compat §6.2) when it does
+	// StatName is the KEY of the rule's statistics when it does
 	// not depend on the request, else "".
 	StatName string
 }

@@ -45,7 +45,7 @@ func (l *Ledger) Lease(s *LeaseStep, storeMicros int64) {
 
 // Return hands n credits back: the counter goes down by n, at least to 0.
 // What is granted again lies no lower than what came back, so INV-1 holds for
-// every smaller limit too (DESIGN §5.2).
+// every smaller limit too (docs/proof.md).
 func (l *Ledger) Return(n uint64) {
 	l.Counter -= min(n, l.Counter)
 }

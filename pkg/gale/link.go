@@ -145,7 +145,7 @@ func (k *link) next() []task {
 
 // exchange is one round trip: it brackets the store's time and lands the
 // answers. A failed exchange is never repeated: what it may have done is lost
-// to this replica, which under-admits (DESIGN §5.1).
+// to this replica, which under-admits.
 func (k *link) exchange(tasks []task) {
 	steps := make([]LeaseStep, len(tasks))
 	for i := range tasks {
