@@ -82,6 +82,9 @@ type stream struct {
 	length  int64    // of its window, in seconds
 	rate    float64  // requests per second
 	hits    int      // of a request, on average
+	// burst sends only around every other boundary of a second: a window that
+	// has credits left at its end meets one that is asked for all it has.
+	burst bool
 
 	mu       sync.Mutex
 	admitted []admission
@@ -152,6 +155,10 @@ func (l *load80) run(ctx context.Context) {
 		}
 		now := time.Now()
 		for i, s := range l.streams {
+			if phase := now.UnixMilli() % 2000; s.burst && (phase < 900 || phase > 1600) {
+				due[i] = 0
+				continue
+			}
 			due[i] += s.rate * min(now.Sub(last), 50*time.Millisecond).Seconds()
 			for ; due[i] > 0; due[i] -= rand.ExpFloat64() {
 				l.send(s, l.pick(i, now.Sub(start)))

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	overshootLasts = 100 * time.Second
+	overshootLasts = 80 * time.Second
 	overshootFleet = 8
 	// faultEvery is how often a fault begins.
 	faultEvery = 700 * time.Millisecond
@@ -33,6 +33,11 @@ func TestLeasedNoOvershoot(t *testing.T) {
 		streams = append(streams,
 			demandOf(fmt.Sprint("second", n), n, 1, 3, 150),
 			demandOf(fmt.Sprint("minute", n), n, 60, 3, 150))
+	}
+	for _, n := range limits[1:4] {
+		s := demandOf(fmt.Sprint("second", n), n, 1, 5, 500)
+		s.burst = true
+		streams = append(streams, s)
 	}
 	for _, p := range f.proxies {
 		p.Delay(20 * time.Millisecond)

@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
 	"github.com/gale-rls/gale-rls/internal/testenv"
 )
 
 const (
 	tripsRate  = 5000 // requests per second
-	tripsWarm  = 6 * time.Second
-	tripsLasts = 15 * time.Second
+	tripsWarm  = 5 * time.Second
+	tripsLasts = 12 * time.Second
 	floodLasts = 12 * time.Second
 )
 
@@ -49,8 +51,8 @@ func TestLeasedFewTrips(t *testing.T) {
 func fewTrips(t *testing.T, key string, most float64) {
 	f := startLeased(t, 1, leasedTripsRules, nil)
 	idle := idleTrips(t, f.proxies[0])
-	hot := hotStream(key)
-	end := hot.flood(f, 0, tripsRate)
+	hot := hotStream(key, tripsRate)
+	end := hot.flood(t, f.rls[0])
 	elapse(t, tripsWarm)
 	trips, sent := f.proxies[0].RoundTrips(), hot.answered()
 	begin := time.Now()
@@ -79,20 +81,26 @@ func fewTripsWhenEmpty(t *testing.T) {
 	for _, p := range f.proxies {
 		idle += idleTrips(t, p) / float64(len(f.proxies))
 	}
-	hot := hotStream("empty")
+	hot := hotStream("empty", 500)
+	var ends []func()
 	for i := range f.rls {
-		defer hot.flood(f, i, 500)()
+		ends = append(ends, hot.flood(t, f.rls[i]))
 	}
 	testenv.Eventually(t, 10*time.Second, "the limit to be admitted", func() bool { return hot.answered() > 1000 })
 	before := []int64{f.proxies[0].RoundTrips(), f.proxies[1].RoundTrips()}
 	answered, begin := hot.answered(), time.Now()
 	elapse(t, floodLasts)
 	took := time.Since(begin)
-	for i, p := range f.proxies {
-		wire := float64(p.RoundTrips()-before[i]) / took.Seconds()
+	after := []int64{f.proxies[0].RoundTrips(), f.proxies[1].RoundTrips()}
+	answered = hot.answered() - answered
+	for _, end := range ends {
+		end()
+	}
+	for i := range f.proxies {
+		wire := float64(after[i]-before[i]) / took.Seconds()
 		per := wire - idle
 		t.Logf("replica %d: %.2f round trips per second, of them %.2f when idle; flooded with %.0f requests/s",
-			i, wire, idle, float64(hot.answered()-answered)/2/took.Seconds())
+			i, wire, idle, float64(answered)/2/took.Seconds())
 		if per > 2 {
 			t.Errorf("%.2f round trips per second, want at most 2", per)
 		}
@@ -102,8 +110,8 @@ func fewTripsWhenEmpty(t *testing.T) {
 	}
 }
 
-func hotStream(key string) *stream {
-	return &stream{entries: []string{key, unique("key")}, hits: 1, length: 60}
+func hotStream(key string, rate float64) *stream {
+	return &stream{entries: []string{key, unique("key")}, rate: rate, hits: 1, length: 60}
 }
 
 // answered is how many requests of a hit have been answered.
@@ -113,18 +121,12 @@ func (s *stream) answered() int {
 	return len(s.admitted) + int(s.refused)
 }
 
-// flood sends the stream's requests to one replica, at that rate, until the
-// function that it returns is called.
-func (s *stream) flood(f *leasedFleet, replica int, rate float64) (end func()) {
-	s.rate = rate
-	return f.background(replica, s)
-}
-
-// background runs streams at one replica until end is called.
-func (f *leasedFleet) background(replica int, streams ...*stream) (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// flood sends the stream's requests to one replica until the function that it
+// returns is called, or the test ends.
+func (s *stream) flood(t *testing.T, rls rlsv3.RateLimitServiceClient) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() { newLoad80(f.rls[replica:replica+1], streams).run(ctx) })
+	done.Go(func() { newLoad80([]rlsv3.RateLimitServiceClient{rls}, []*stream{s}).run(ctx) })
 	return func() {
 		cancel()
 		done.Wait()
