@@ -201,15 +201,3 @@ func TestTwoLeasesInFlight(t *testing.T) {
 		t.Fatalf("not refuted: %v", report)
 	}
 }
-
-// The exhaustive search found this one in the core: an exchange during which
-// the machine slept told a time that was long over.
-func TestSleepDuringAnExchange(t *testing.T) {
-	const second = 1_000_000_000
-	sent := gale.Instant{Mono: 10 * second, Wall: 50 * second}
-	received := gale.Instant{Mono: 11 * second, Wall: 3650 * second}
-	clock, restarted := gale.StoreClock{}.Observe(sent, received, 2_000_000)
-	if iv, ok := clock.At(received); ok || restarted {
-		t.Errorf("the store's time is taken to be in %v after an hour of sleep", iv)
-	}
-}

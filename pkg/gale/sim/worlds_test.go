@@ -1,6 +1,9 @@
 package sim
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 const hour = int64(3_600_000_000_000)
 
@@ -68,6 +71,46 @@ func worlds() []World {
 		w.End = 2
 	})
 	return all
+}
+
+// deepWorlds are searched by scripts/soak.sh: tens of millions of states.
+func deepWorlds() []World {
+	var all []World
+	add := func(name string, w World, change func(*World)) {
+		w.Name = name
+		change(&w)
+		all = append(all, w)
+	}
+	add("lost, late, doubled, two windows", twoHolders(), func(w *World) { w.Losses, w.Duplicates = 1, 1 })
+	add("put-back and returns", oneBoundary(), func(w *World) { w.PutBack, w.Prelease, w.Return = true, true, true })
+	add("returns, limits 3 and 2", oneBoundary(), func(w *World) {
+		w.Return, w.Limit, w.Low, w.Wants = true, 3, 2, []uint64{2}
+	})
+	add("limits 6 and 4, taper", oneBoundary(), func(w *World) {
+		w.Limit, w.Low, w.Wants, w.Taper, w.Hits = 6, 4, []uint64{3}, 2, []uint64{1, 2}
+	})
+	add("three holders, pre-lease", oneBoundary(), func(w *World) {
+		w.Holders = append(w.Holders, HolderClock{Exact, 0, -hour})
+		w.Prelease = true
+	})
+	add("three messages", oneBoundary(), func(w *World) { w.Messages, w.Limit = 3, 3 })
+	return all
+}
+
+// TestDeepSearch is TestSearch for the worlds of the soak, one at a time.
+func TestDeepSearch(t *testing.T) {
+	if os.Getenv("GALE_SOAK") == "" {
+		t.Skip("scripts/soak.sh runs it")
+	}
+	for _, w := range deepWorlds() {
+		t.Run(w.Name, func(t *testing.T) {
+			r := Search(w, Production())
+			t.Log(r)
+			if r.Err != nil {
+				t.Fatalf("%v\n%s", r.Err, r.Trace)
+			}
+		})
+	}
 }
 
 func oneHolder() World {
