@@ -130,9 +130,14 @@ func (d *demand) want(a appetite) uint64 {
 }
 
 // low returns the credits below which to top up: what is used while a lease
-// travels, or until the window ends.
+// travels, or until the window ends, and a margin for demand that comes
+// unevenly; at the very end a request of too little would wait for one.
 func (d *demand) low(left, lead int64) uint64 {
-	return uint64(d.hits(min(left, lead)))
+	n := d.hits(min(left, lead))
+	if n < 0.5 {
+		return 0
+	}
+	return uint64(1.25*n) + 2
 }
 
 // ahead returns how much of the next window to lease before it begins: the

@@ -22,8 +22,9 @@ const (
 	leaseTimeout = 2 * time.Second
 	// backoffMillis is how long background leases rest after a failure.
 	backoffMillis = 100
-	// leadSlackMicros is added to the lead of every lease, for scheduling.
-	leadSlackMicros = 5000
+	// leadSlackMicros is added to the lead of every lease: what a busy machine
+	// or a collection of garbage may hold a goroutine up.
+	leadSlackMicros = 15_000
 )
 
 // task is one step on its way to a store.

@@ -2,6 +2,7 @@ package gale
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,13 +11,13 @@ import (
 // unacknowledged is a store whose replica is away: grants are Lost.
 type unacknowledged struct {
 	*ledgers
-	away bool
+	away atomic.Bool
 }
 
 func (s *unacknowledged) Lease(ctx context.Context, steps []LeaseStep) error {
 	err := s.ledgers.Lease(ctx, steps)
 	for i := range steps {
-		steps[i].Lost = s.away && steps[i].Replicated && steps[i].Grant > 0
+		steps[i].Lost = s.away.Load() && steps[i].Replicated && steps[i].Grant > 0
 	}
 	return err
 }
@@ -47,12 +48,12 @@ func TestLeasedLostGrantsBurnLittle(t *testing.T) {
 		if n := ask(5 * time.Second); n < 1000 {
 			t.Errorf("%d admitted with a replica", n)
 		}
-		s.away = true
+		s.away.Store(true)
 		ask(60 * time.Second)
 		if lost := e.LeaseStats().CreditsLost; lost == 0 || lost > 3000 {
 			t.Errorf("%d credits lost in a minute without a replica, want at most 3,000 of 20,000", lost)
 		}
-		s.away = false
+		s.away.Store(false)
 		if n := ask(5 * time.Second); n < 1000 {
 			t.Errorf("%d admitted when the replica was back", n)
 		}
