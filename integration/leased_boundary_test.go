@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,8 +51,8 @@ descriptors:
 //
 // Latencies are those that callers see, and callers, kernel and machine are in
 // them: a server that answers at once is measured alongside, and the scheduler
-// is asked how long it kept gale-rls and this process from running. An answer
-// is late if it took longer than 2 ms and than either of these at that moment.
+// is asked when it kept gale-rls from running. The 99th percentile may exceed
+// 2 ms by that of the control; waits are excused around hold-ups only.
 func TestLeasedBoundariesAreFlat(t *testing.T) {
 	var all sync.WaitGroup
 	for _, delay := range []time.Duration{2 * time.Millisecond, 50 * time.Millisecond} {
@@ -70,7 +71,7 @@ func flatAtCaller(t *testing.T, delay time.Duration) {
 	hot.start()
 	control.start()
 	elapse(t, boundaryWarm)
-	held := watchHoldUps(t, f.gales[0].PID())
+	stalled := watchStalls(t, f.gales[0].PID())
 	from, waited := time.Now(), metric(t, f.gales[0], "gale_lease_waits_total")
 	elapse(t, boundaryLasts)
 	to := time.Now()
@@ -81,22 +82,16 @@ func flatAtCaller(t *testing.T, delay time.Duration) {
 	answers, idle := hot.between(from, to), control.between(from, to)
 	t.Logf("hot key: %v", answers)
 	t.Logf("control: %v", idle)
-	noise := noiseOf(idle)
-	noise.held = held.stop()
-	late := 0
-	for _, a := range answers {
-		if a.took > max(allowedP99, noise.excuses(a)) {
-			late++
+	stalls := stalled()
+	for _, a := range idle {
+		if a.took > holdUp {
+			stalls[slot(a.sent)] = true
 		}
 	}
-	excused := 0.0
-	for _, d := range noise.held {
-		if d > holdUp {
-			excused += 2 * boundaryRate * noiseStep.Seconds()
-		}
-	}
-	t.Logf("%.0f requests waited for a lease (the machine excuses %.0f); %d of %d answers took longer than %v and what the machine added",
-		waits, excused, late, len(answers), allowedP99)
+	excused := float64(len(stalls)) * 2 * boundaryRate * noiseStep.Seconds()
+	p99, floor := answers.p99(), idle.p99()
+	t.Logf("%.0f requests waited for a lease; the machine held gale-rls or its caller up for %v in %d tenths of a second; p99 %v, the control's %v",
+		waits, holdUp, len(stalls), p99, floor)
 	if len(answers) < boundaryRate*int(boundaryLasts.Seconds())*8/10 {
 		t.Errorf("only %d requests were sent: this machine is too busy", len(answers))
 	}
@@ -109,8 +104,55 @@ func flatAtCaller(t *testing.T, delay time.Duration) {
 	if waits > excused {
 		t.Errorf("%.0f requests waited for a lease, want none", waits)
 	}
-	if late*100 > len(answers) {
-		t.Errorf("%d of %d answers took longer than %v", late, len(answers), allowedP99)
+	switch {
+	case floor > 5*allowedP99:
+		t.Logf("p99 NOT TESTED: this machine is too busy, the control's is %v", floor)
+	case p99 > allowedP99 && p99-floor > allowedP99:
+		t.Errorf("p99 is %v, want less than %v, or than that and the control's %v", p99, allowedP99, floor)
+	}
+}
+
+// p99 is what 99 of 100 answers do not take longer than.
+func (all answers) p99() time.Duration {
+	took := make([]time.Duration, 0, len(all))
+	for _, a := range all {
+		took = append(took, a.took)
+	}
+	slices.Sort(took)
+	if len(took) == 0 {
+		return 0
+	}
+	return took[len(took)*99/100]
+}
+
+// watchStalls notes, until the function that it returns is called, in which
+// slots of time a thread of pid was ready to run for holdUp and did not.
+func watchStalls(t *testing.T, pid int) (end func() map[int64]bool) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stalls := map[int64]bool{}
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(holdUpStep)
+		defer tick.Stop()
+		for before := threadDelays(pid); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := threadDelays(pid)
+			for thread, d := range now {
+				if d-before[thread] > holdUp {
+					stalls[slot(time.Now())] = true
+				}
+			}
+			before = now
+		}
+	})
+	return func() map[int64]bool {
+		cancel()
+		done.Wait()
+		return stalls
 	}
 }
 
@@ -151,7 +193,7 @@ func flatAtEnvoy(t *testing.T) {
 		t.Errorf("only %d calls were answered", hot.Stat(t, answered))
 	}
 	// Where the machine stops everything for 20 ms, both suffer.
-	if n > 0 && n > 2*noise {
+	if n > 0 && (noise == 0 || n > 2*noise+5) {
 		t.Errorf("failure_mode_allowed is %d, want 0", n)
 	}
 }
