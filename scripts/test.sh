@@ -74,6 +74,8 @@ tested_by_testenv() { go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImpor
 run "unit tests" go test -race -shuffle=on -tags invariants -timeout 12m $(tested_by_testenv -v)
 # shellcheck disable=SC2046
 run "tests with servers" go test -race -shuffle=on -tags invariants -timeout 12m -p 1 $(tested_by_testenv -e)
+# Under the race detector these are shortened; here they run in full.
+run "search and simulation" go test ./pkg/gale/sim ./spec/...
 # Budgets are measured without the race detector, which allocates on its own.
 run "allocation budgets" go test -run 'Alloc|Budget' ./...
 run "integration" go test -tags integration -parallel 4 -p 1 -timeout 15m ./integration/conformance ./integration
