@@ -195,7 +195,7 @@ func (h *Holder) PutBack(paid *Paid) (homeless [2]Lack) {
 			if l == nil {
 				homeless[i].Need += s.size()
 			} else {
-				homeless[i].Need += l.add(s)
+				homeless[i].Need += l.place(s)
 			}
 		}
 		if paid.windows[0] == paid.windows[1] {
@@ -278,7 +278,7 @@ func (h *Holder) Granted(s *LeaseStep, now tick) (homeless uint64) {
 	if s.Grant == 0 || s.Lost || s.Counter > uint64(^uint32(0)) {
 		return 0
 	}
-	return l.add(span{uint32(s.Counter-s.Grant) + 1, uint32(s.Counter)})
+	return l.place(span{uint32(s.Counter-s.Grant) + 1, uint32(s.Counter)})
 }
 
 // Failed lands the failure of a lease of window w: whether it was granted is

@@ -7,8 +7,8 @@ import (
 )
 
 // maxSpans bounds the separate ranges of credits in a lot: what is left of
-// the last lease, a top-up, and what a refused request put back. A range that
-// finds no place is handed back to the ledger, so memory per key is fixed.
+// the last lease, a top-up, and what a refused request put back. Beyond that
+// ranges are joined (see place), so memory per key is fixed.
 const maxSpans = 3
 
 // span is a range of credits, as positions on the ledger's counter; it is
@@ -130,6 +130,35 @@ func (l *lot) compact() {
 		n++
 	}
 	l.spans = kept
+}
+
+// place adds a span. If there are too many it makes room first, so that a key
+// whose credits are scattered makes progress with every grant.
+func (l *lot) place(s span) (homeless uint64) {
+	joined := *l
+	if homeless = l.add(s); homeless == 0 || !joined.join() {
+		return homeless
+	}
+	*l = joined
+	return l.add(s)
+}
+
+// join makes one span of two that do not overlap, the highest such, by moving
+// the lower one's credits up to the other. A credit may pass for one of a
+// higher position: fewer requests can spend it, and INV-1 holds for all that
+// can. It reports whether there were two such spans.
+func (l *lot) join() bool {
+	for i := maxSpans - 1; i > 0; i-- {
+		a, b := l.spans[i-1], l.spans[i]
+		if a.next == 0 || b.next == 0 || a.last >= b.next {
+			continue
+		}
+		l.spans[i-1] = span{b.next - uint32(a.size()), b.last}
+		l.spans[i] = span{}
+		l.compact()
+		return true
+	}
+	return false
 }
 
 // add puts a span in its place, merging neighbours. It returns how many

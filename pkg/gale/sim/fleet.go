@@ -17,6 +17,9 @@ const (
 	exchangeTimeout = gale.DefaultOpTimeout
 	// sweepEvery is the shell's.
 	sweepEvery = time.Second
+	// maxAtOnce is how many events may happen at one instant: more is a run
+	// that goes in circles, replicas and store asking and answering for ever.
+	maxAtOnce = 100_000
 	// settling is how long a run goes on after the last request, so that all
 	// that is under way arrives.
 	settling = 3 * time.Second
@@ -72,6 +75,7 @@ type fleet struct {
 	seq     uint64
 	epochs  []epoch
 	grants  []grant
+	atOnce  int           // events at this instant
 	gone    time.Duration // until when the store does not answer
 	weights []float64
 	policy  [2]gale.Policy
@@ -142,8 +146,14 @@ func (f *fleet) run() {
 		if e.at > end {
 			break
 		}
+		if e.at > f.now {
+			f.atOnce = 0
+		}
 		f.now = e.at
 		f.handle(e)
+		if f.atOnce++; f.atOnce > maxAtOnce {
+			f.fail("no end: %d events at %v", f.atOnce, f.now)
+		}
 		f.result.Events++
 		if f.result.Err == nil {
 			f.result.Err = f.violated(n)

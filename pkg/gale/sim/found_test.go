@@ -33,3 +33,24 @@ func TestLostPreLeaseKeepsTheCurrentCredits(t *testing.T) {
 		t.Errorf("begun %v, dropped %d of 5 credits, %d held", ok, dropped, h.Held())
 	}
 }
+
+// A key with a limit of 300 and requests of 5 hits went round in circles until
+// the window ended (seed 36846): its four credits lay in three ranges, so the
+// fifth found no place, went back, was granted, went back.
+func TestScatteredCreditsMakeProgress(t *testing.T) {
+	const w, length = 600, 1_000_000
+	now := gale.Interval{Earliest: w * length, Latest: w * length}
+	var h gale.Holder
+	for i := range uint64(5) {
+		h.Begin(w, now, length)
+		counter := 1 + 2*i // a peer has what lies between
+		homeless := h.Granted(&gale.LeaseStep{Length: 1, Window: w, Grant: 1, Counter: counter, Free: 300 - counter, StoreMicros: w * length}, 1)
+		if homeless > 0 || h.Held() != i+1 {
+			t.Fatalf("grant %d: %d homeless, %d held", i+1, homeless, h.Held())
+		}
+	}
+	var paid gale.Paid
+	if a := h.Take(now, 1, gale.Terms{Hits: 5, Limit: 9, Length: length}, &paid); a.Outcome != gale.Spent {
+		t.Errorf("five credits do not pay for five hits: %v", &h)
+	}
+}
