@@ -263,6 +263,9 @@ func (h *Holder) victim(w int64, iv Interval, length int64) *lot {
 func (h *Holder) Granted(s *LeaseStep, now tick) (homeless uint64) {
 	l := h.find(s.Window)
 	if l == nil {
+		if s.Lost {
+			return 0
+		}
 		return s.Grant
 	}
 	l.pending = false

@@ -301,3 +301,31 @@ func TestLeasedNeverExceeds(t *testing.T) {
 		})
 	}
 }
+
+// Credits that are put back after their lot has gone are handed back, and the
+// books say so (INV-2).
+func TestLeasedPutBackAfterTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := fleetOf(t, newLedgers(), 1)
+		defer closeAll(fleet)
+		p := leasedPolicy(100, 1)
+		r := &Request{
+			Charges: []Charge{
+				{Key: []byte("a_"), Policy: p, Hits: 3},
+				{Key: []byte("b_"), Policy: p, Hits: 2},
+			},
+			Decisions: make([]Decision, 2),
+		}
+		if refused, err := fleet[0].leased.take(context.Background(), r); refused || err != nil {
+			t.Fatal(refused, err)
+		}
+		time.Sleep(4 * sweepInterval)
+		before := fleet[0].LeaseStats()
+		fleet[0].leased.putBack(r)
+		after := fleet[0].LeaseStats()
+		if n := after.CreditsReturned - before.CreditsReturned; n != 5 || after.CreditsSpent != 0 {
+			t.Errorf("%d returned, %d spent; want 5 and 0", n, after.CreditsSpent)
+		}
+		checkBooks(t, fleet[0])
+	})
+}

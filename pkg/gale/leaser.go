@@ -257,6 +257,7 @@ func (l *leaser) restore(r *Request, i int, a *attempt) {
 	}
 	for _, h := range homeless {
 		if h.Need > 0 {
+			sh.mu.counts.returned += h.Need
 			a.add(l.link(c.Policy), giveBack(string(c.Key), c.Policy.Limit.Window, h.Window, h.Need))
 		}
 	}
