@@ -37,8 +37,9 @@ const (
 
 	// Live heap is what names would be kept in. A million in 48 MiB is 50
 	// bytes each, less than their text and a place in a map. Sets that are
-	// full still grow and shrink by some MiB, as their maps do, and buffers
-	// stay as large as the longest queue before Redis made them.
+	// full still grow and shrink by some MiB, as their maps do. With Redis the
+	// heap wanders between 19 and 46 MiB, after 200,000 names as after 1.2
+	// million.
 	allowedHeap = 48 << 20
 	// Resident memory is several times that under such a load, as the
 	// collector lets the heap double and gives back late. A million override
